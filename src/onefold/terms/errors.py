@@ -5,11 +5,11 @@
     │   BadArguments KeyConflict Undeclared LoadRefused UnknownName NotFound Forbidden
     │   BadSignature Unauthenticated TooLarge AlreadyDone NotOwner OutsideStep StepFenced
     ├─ HostError        our world failed; the same again is safe
-    │   StoreUnavailable OutcomeUnknown NotOpen Busy Contended PortFailed
+    │   StoreUnavailable OutcomeUnknown NotOpen Busy Contended PortFailed WaitsForCode
     │   StoreLocked StoreRolledBack StoreTooNew          (at start)
     ├─ OwnedElsewhere   another node owns it, or a newer epoch fenced this one
     ├─ Failed           a program failed
-    │   RunFailed RunCancelled RunParked StepFailed
+    │   RunFailed RunCancelled RunParked StepFailed DecideFailed
     └─ Broken           an invariant fell: stop and tell
     Suspended (BaseException) is no error: a pass ended at a wait.
 
@@ -273,6 +273,19 @@ class Contended(HostError):
         super().__init__(f"{what} was changed by somebody else meanwhile. Nothing was written. Try the same again.")
 
 
+class WaitsForCode(HostError):
+    """An actor holds a fact that this code does not know. It is left alone, not guessed at."""
+
+    def __init__(self, module: str, key: str, fact: str) -> None:
+        self.module = module
+        self.key = key
+        self.fact = fact
+        super().__init__(
+            f"{module} {_short(key)!r} holds a fact {fact!r} that this code does not know. It waits unchanged; "
+            "start the version that wrote it."
+        )
+
+
 class PortFailed(HostError):
     status = 502
 
@@ -344,6 +357,19 @@ class OwnedElsewhere(OnefoldError):
 
 class Failed(OnefoldError):
     """A program failed. Catch this to go on without it."""
+
+
+class DecideFailed(Failed):
+    """A module's own function raised. Nothing was stored and the id is still free."""
+
+    def __init__(self, module: str, key: str, kind: str, message: str) -> None:
+        self.module = module
+        self.key = key
+        self.kind = kind
+        self.message = message
+        super().__init__(
+            f"Module {module!r} raised on {_short(key)!r}: {kind}: {message}. Nothing was stored. Mend the module."
+        )
 
 
 class RunFailed(Failed):
