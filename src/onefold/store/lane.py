@@ -1,0 +1,142 @@
+"""store.lane - whoever is ready in this turn of the loop commits together at its end.
+
+For: the queue of parties, one flush a turn, waiting while the author's step holds the file.
+Never: decides an outcome (batch does); opens or closes a database.
+Was wrong once: a flush started by a timer of one millisecond. One caller alone then waited
+ten times as long as the disk needs, and many callers gained nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+from onefold.store.batch import Engine, Landing, commit
+from onefold.store.contract import Answer, Body, Outcome, Party, Query
+from onefold.terms.errors import NotOpen
+
+T = TypeVar("T")
+
+
+class Single:
+    """One body as a party, and who waits for its outcome."""
+
+    __slots__ = ("_body", "_heard")
+
+    def __init__(self, body: Body[Any], heard: asyncio.Future[Outcome[Any]]) -> None:
+        self._body = body
+        self._heard = heard
+
+    def ask(self) -> tuple[Query, ...]:
+        return ()
+
+    def body(self, answers: tuple[Answer, ...], /) -> Body[Any]:
+        return self._body
+
+    def landed(self, outcome: Outcome[Any], /) -> None:
+        if not self._heard.done():
+            self._heard.set_result(outcome)
+
+
+class Lane:
+    """The queue before one engine. Not thread-safe: everything here happens on the loop's thread."""
+
+    def __init__(self, name: str, engine: Engine, flushed: Callable[[int], None] | None = None) -> None:
+        """`flushed` is told after each flush how many parties took part."""
+        self._name = name
+        self._engine = engine
+        self._flushed = flushed
+        self._loop = asyncio.get_running_loop()
+        self._waiting: list[Party] = []
+        self._due = False
+        self._held = False
+        self._closed = False
+        self._free: list[asyncio.Future[None]] = []
+
+    @property
+    def idle(self) -> bool:
+        return not self._waiting and not self._held and not self._free
+
+    def join(self, party: Party) -> None:
+        if self._closed:
+            raise NotOpen(f"The space {self._name!r}")
+        self._waiting.append(party)
+        if not self._due and not self._held:
+            self._due = True
+            self._loop.call_soon(self._flush)
+
+    async def transact(self, body: Body[T]) -> Outcome[T]:
+        heard: asyncio.Future[Outcome[T]] = self._loop.create_future()
+        self.join(Single(body, heard))
+        return await heard
+
+    async def hold(self) -> None:
+        """Keep everybody else waiting until `release`. Holders take turns in the order they came."""
+        if self._closed:
+            raise NotOpen(f"The space {self._name!r}")
+        if self._held or self._free:
+            turn: asyncio.Future[None] = self._loop.create_future()
+            self._free.append(turn)
+            try:
+                await turn
+            except asyncio.CancelledError:
+                if turn in self._free:
+                    self._free.remove(turn)
+                elif turn.done() and not turn.cancelled():
+                    self.release()
+                raise
+        self._held = True
+
+    def release(self) -> None:
+        self._held = False
+        if self._waiting and not self._due:
+            self._due = True
+            self._loop.call_soon(self._flush)
+        elif self._free:
+            self._pass_on()
+
+    def close(self) -> None:
+        """Commit what waits, then take nobody any more. Holders still waiting get NotOpen."""
+        self._closed = True
+        while self._waiting and not self._held:
+            self._flush()
+        for turn in self._free:
+            turn.set_exception(NotOpen(f"The space {self._name!r}"))
+        self._free.clear()
+
+    def _pass_on(self) -> None:
+        while self._free:
+            turn = self._free.pop(0)
+            if not turn.done():
+                self._held = True
+                turn.set_result(None)
+                return
+
+    def _flush(self) -> None:
+        self._due = False
+        parties = self._waiting
+        if self._held or not parties:
+            return
+        self._waiting = []
+        landings = commit(self._engine, parties)
+        try:
+            self._tell(landings)
+        finally:
+            if self._flushed is not None:
+                self._flushed(len(parties))
+            if self._free and not self._held:
+                self._pass_on()
+
+    def _tell(self, landings: Sequence[Landing]) -> None:
+        rest = iter(landings)
+        for party, outcome in rest:
+            try:
+                party.landed(outcome)
+            except BaseException:
+                # The loop reports the raise; whoever comes after it must hear all the same.
+                self._loop.call_soon(self._tell, list(rest))
+                raise
+
+
+__all__ = ["Lane", "Single"]

@@ -1,0 +1,259 @@
+"""store.memory - the reference: every promise of the contract over dictionaries, none of the disk.
+
+For: tests and `memory:` apps. A `MemoryWorld` outlives the app that opened it: opening a space
+again finds its rows, as a file would.
+Never: survives its process; is shared between processes.
+Was wrong once: a store for tests with rules of its own. Programs that passed on it met their
+first unique key in production.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+from onefold.store.batch import Lost, Unusable
+from onefold.store.contract import (
+    AddColumn,
+    Answer,
+    Append,
+    Body,
+    Cas,
+    Claim,
+    Create,
+    Outcome,
+    Party,
+    Put,
+    Query,
+    Row,
+    Schema,
+    Table,
+    Verb,
+)
+from onefold.store.lane import Lane
+from onefold.store.rows import Rows, Undo, changed, holds, narrowed, ordered
+from onefold.store.schema import Applied, check, check_names, checksum, missing
+from onefold.terms.errors import StoreUnavailable
+
+T = TypeVar("T")
+Failpoint = Callable[[str], None]
+
+
+class Held:
+    """What one space holds: rows by table, migrations applied, the next number of each serial key."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.undo: list[Undo] = []
+        self.tables: dict[str, Rows] = {}
+        self.applied: list[Applied] = []
+        self.next: dict[str, int] = {}
+
+    def migrate(self, schemas: Sequence[Schema]) -> None:
+        check_names(schemas)
+        for schema in schemas:
+            check(schema)
+        for schema, steps in [(s, missing(s, self.applied, self.name)) for s in schemas]:
+            for migration in steps:
+                for step in migration.steps:
+                    self._apply(step)
+                self.applied.append(Applied(schema.room, migration.number, migration.oldest, checksum(migration)))
+
+    def _apply(self, step: Create | AddColumn) -> None:
+        if isinstance(step, Create):
+            self.tables[step.table.name] = Rows(step.table, self.undo)
+            return
+        old = self.tables[step.table]
+        table = Table(
+            old.table.name,
+            (*old.table.columns, step.column),
+            old.table.key,
+            old.table.serial,
+            old.table.unique,
+            old.table.index,
+            old.table.chain,
+            old.table.narrow,
+        )
+        new = Rows(table, self.undo)
+        for row in old.rows.values():
+            new.append((*row, None))
+        self.undo.clear()
+        self.tables[step.table] = new
+
+
+class MemoryEngine:
+    """The `Engine` over one `Held`. The transaction is its undo log, a savepoint a place in it."""
+
+    def __init__(self, held: Held, clock: Callable[[], int], failpoint: Failpoint | None) -> None:
+        self.held = held
+        self._clock = clock
+        self._fail = failpoint
+        self._now = 0
+        self._open = False
+        self._marks: list[int] = []
+
+    def begin(self) -> None:
+        self._point("statement")
+        self._now = self._clock()
+        self._open = True
+
+    def run(self, verb: Verb) -> Answer:
+        self._point("statement")
+        rows = self.held.tables[verb.table.name]
+        if isinstance(verb, Query):
+            return self._fitted(verb.table, rows.find(verb))
+        if isinstance(verb, Append):
+            return self._append(rows, verb)
+        if isinstance(verb, Put):
+            for row in verb.rows:
+                rows.put(self._whole(rows, row))
+            return None
+        if isinstance(verb, Cas):
+            return [self._cas(rows, verb.table, *row) for row in verb.rows]
+        if isinstance(verb, Claim):
+            return self._claim(rows, verb)
+        keys = verb.keys
+        if keys is None:
+            keys = [k for k, row in rows.rows.items() if holds(rows.table, row, verb.where)]
+        return rows.remove(keys)
+
+    def mark(self) -> None:
+        self._marks.append(len(self.held.undo))
+
+    def keep(self) -> None:
+        self._marks.pop()
+
+    def back(self) -> None:
+        self._undo_to(self._marks.pop())
+
+    def stands(self) -> bool:
+        return self._open
+
+    def commit(self) -> None:
+        try:
+            self._point("before-commit")
+        except Unusable:
+            self.rollback()
+            raise
+        self.held.undo.clear()
+        self._marks.clear()
+        self._open = False
+        try:
+            self._point("after-commit")
+        except Unusable as lost:
+            raise Lost(lost.error) from lost
+
+    def rollback(self) -> None:
+        self._undo_to(0)
+        self._marks.clear()
+        self._open = False
+
+    def _point(self, name: str) -> None:
+        if self._fail is not None:
+            try:
+                self._fail(name)
+            except OSError as fault:
+                raise Unusable(StoreUnavailable(self.held.name, str(fault))) from fault
+
+    def _undo_to(self, place: int) -> None:
+        while len(self.held.undo) > place:
+            self.held.undo.pop()()
+
+    def _append(self, rows: Rows, verb: Append) -> list[Row | None]:
+        answer: list[Row | None] = []
+        for row in verb.rows:
+            met = rows.append(self._whole(rows, row))
+            answer.append(None if met is None else self._fitted(verb.table, [met])[0])
+        return answer
+
+    def _cas(self, rows: Rows, table: Table, key: Row, expected: Any, new: Any) -> Row | None:
+        row = rows.rows.get(tuple(key))
+        if row is None or any(row[table.at[c]] != v for c, v in expected.items()):
+            return None
+        after = changed(rows.table, row, new, self._now)
+        rows.put(after)
+        return self._fitted(table, [after])[0]
+
+    def _claim(self, rows: Rows, verb: Claim) -> list[Row]:
+        query = Query(verb.table, verb.where, order=verb.order, limit=verb.limit)
+        after = [changed(rows.table, row, verb.set, self._now) for row in rows.find(query)]
+        for row in after:
+            rows.put(row)
+        return self._fitted(verb.table, after)
+
+    def _whole(self, rows: Rows, row: Row) -> Row:
+        """A row of older code, whose table has fewer columns, as the table has it now."""
+        short = len(rows.table.columns) - len(row)
+        if short <= 0:
+            return tuple(row)
+        old = rows.rows.get(rows.key(row))
+        return (*row, *(old[-short:] if old is not None else (None,) * short))
+
+    def _fitted(self, table: Table, rows: list[Row]) -> list[Row]:
+        width = len(table.columns)
+        return rows if not rows or len(rows[0]) == width else [row[:width] for row in rows]
+
+
+class MemorySpace:
+    """A space over a `Held`; see `contract.Space`."""
+
+    def __init__(self, held: Held, clock: Callable[[], int], failpoint: Failpoint | None) -> None:
+        self.name = held.name
+        self._engine = MemoryEngine(held, clock, failpoint)
+        self._held = held
+        self._lane = Lane(held.name, self._engine)
+
+    def join(self, party: Party) -> None:
+        self._lane.join(party)
+
+    async def transact(self, body: Body[T]) -> Outcome[T]:
+        return await self._lane.transact(body)
+
+    async def look(self, *queries: Query) -> tuple[Answer, ...]:
+        try:
+            return tuple([self._engine.run(q) for q in queries])
+        except Unusable as fault:
+            raise fault.error from fault
+
+    def mint(self, table: Table) -> int:
+        number = self._held.next.get(table.name, 1)
+        self._held.next[table.name] = number + 1
+        return number
+
+    def close(self) -> None:
+        self._lane.close()
+
+
+class MemoryWorld:
+    """Spaces by name. `clock` gives milliseconds since 1970.
+
+    `failpoint` is called with "statement", "before-commit" and "after-commit"; an OSError that
+    it raises is a disk that failed there.
+    """
+
+    def __init__(self, *, clock: Callable[[], int], failpoint: Failpoint | None = None) -> None:
+        self._clock = clock
+        self._failpoint = failpoint
+        self._held: dict[str, Held] = {}
+        self._spaces: dict[str, MemorySpace] = {}
+
+    async def open(self, name: str, schemas: Sequence[Schema]) -> MemorySpace:
+        space = self._spaces.get(name)
+        if space is None:
+            held = self._held.setdefault(name, Held(name))
+            held.migrate(schemas)
+            space = self._spaces[name] = MemorySpace(held, self._clock, self._failpoint)
+        return space
+
+    async def soonest(self, name: str, query: Query) -> tuple[Answer, ...]:
+        held = self._held.get(name)
+        rows = None if held is None else held.tables.get(query.table.name)
+        if rows is None:
+            return ()
+        return (narrowed(query, ordered(rows.table, rows.find(query), query.order)),)
+
+    async def close(self) -> None:
+        """Everything open is closed; the rows stay for whoever opens again."""
+        for space in self._spaces.values():
+            space.close()
+        self._spaces.clear()
