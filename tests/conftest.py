@@ -1,0 +1,34 @@
+"""What every test stands on: Hypothesis without a wall clock, and the Node commands of `make test`."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+
+ROOT = Path(__file__).resolve().parent.parent
+
+# No deadline: a slow machine is no fault. In CI the same examples each time, so that red means a change.
+settings.register_profile("house", deadline=None, print_blob=True, derandomize=bool(os.environ.get("CI")))
+settings.load_profile("house")
+
+
+def _node_command(script: str) -> list[str]:
+    node, path = ROOT / ".setup/bin/node", ROOT / ".setup/node_modules" / script
+    if not (node.exists() and path.exists()):
+        pytest.fail(f"{path.relative_to(ROOT)} is missing: `make test` sets it up.", pytrace=False)
+    return [str(node), str(path)]
+
+
+@pytest.fixture(scope="session")
+def inspector() -> list[str]:
+    """The MCP Inspector's command line: add `URL --method tools/list ...`. For tests marked needs_node."""
+    return [*_node_command("@modelcontextprotocol/inspector/clients/launcher/build/index.js"), "--cli"]
+
+
+@pytest.fixture(scope="session")
+def pyright() -> list[str]:
+    """Pyright's command line. For tests marked needs_node."""
+    return _node_command("pyright/index.js")

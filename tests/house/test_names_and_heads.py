@@ -1,0 +1,96 @@
+"""A name says what a thing is; a head says what it is for and what it never does."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+
+from tests.house.tree import comments, functions, modules, parsed, python_files, rooms, shown
+
+# Words that say where code ended up and not what it does.
+EMPTY_WORDS = re.compile(r"(^|_)(utils?|managers?|helpers?|misc|common|stuff)(_|$)")
+EMPTY_CLASSES = re.compile(r"(Utils?|Manager|Helper|Handler)$")
+HEAD_LINES = 3
+
+# Where a broad except may stand, and what passes through that door.
+DOORS = {
+    "host": "the driver: a fault of one part must not stop the clock of all",
+    "kernel": "effect execution: every fault of a port becomes a row",
+    "actuators": "effect execution: every fault of a step becomes a row",
+    "serve": "every fault becomes a problem that a caller can read",
+}
+
+
+def head(path: Path) -> str:
+    return ast.get_docstring(parsed(path)) or ""
+
+
+def test_no_file_has_a_name_that_says_nothing() -> None:
+    assert [shown(path) for path in python_files() if EMPTY_WORDS.search(path.stem)] == []
+
+
+def test_no_class_has_a_name_that_says_nothing() -> None:
+    found = [
+        f"{shown(path)}:{node.lineno} {node.name}"
+        for path in python_files("src")
+        for node in ast.walk(parsed(path))
+        if isinstance(node, ast.ClassDef) and EMPTY_CLASSES.search(node.name)
+    ]
+    assert found == []
+
+
+def test_every_file_opens_with_a_head() -> None:
+    assert [shown(path) for path in python_files() if path.name != "__init__.py" and not head(path)] == []
+
+
+def test_every_room_says_what_it_is_for_and_what_it_never_does() -> None:
+    """In its `__init__`, or in the file that carries the room: at least three lines, one of them with a never."""
+
+    def says(path: Path) -> bool:
+        text = head(path)
+        return len(text.splitlines()) >= HEAD_LINES and "never" in text.lower()
+
+    assert [name for name, folder in rooms().items() if not any(map(says, sorted(folder.glob("*.py"))))] == []
+
+
+def test_a_broad_except_is_one_of_the_doors() -> None:
+    """The linter (BLE001) finds every broad except; the ones let through name their door, in a room that has one."""
+    wrong = [
+        f"{shown(path)}:{line} {text}"
+        for name, path in modules().items()
+        for line, text in comments(path)
+        if "BLE001" in text and ("the door:" not in text or name.split(".")[1] not in DOORS)
+    ]
+    assert wrong == []
+
+
+def test_every_silenced_finding_says_why() -> None:
+    """`# noqa: CODE - reason`, so that the next reader can tell whether it still holds."""
+    silent = [
+        f"{shown(path)}:{line} {text}"
+        for path in python_files()
+        for line, text in comments(path)
+        if "noqa:" in text and not re.search(r"noqa: [A-Z]+\d+(, ?[A-Z]+\d+)* - \S", text)
+    ]
+    assert silent == []
+
+
+def test_every_test_holds_something() -> None:
+    """A test without an assertion passes whatever happens."""
+    holds = re.compile(r"raises|warns|fail|check|expect|assert|run|prove|refuse", re.IGNORECASE)
+
+    def asserts(node: ast.AST) -> bool:
+        if isinstance(node, ast.Assert):
+            return True
+        called = node.func if isinstance(node, ast.Call) else None
+        name = called.attr if isinstance(called, ast.Attribute) else called.id if isinstance(called, ast.Name) else ""
+        return bool(holds.search(name))
+
+    hollow = [
+        f"{shown(path)}:{test.lineno} {test.name}"
+        for path in python_files("tests")
+        for test in functions(parsed(path))
+        if test.name.startswith("test_") and not any(asserts(node) for node in ast.walk(test))
+    ]
+    assert hollow == []

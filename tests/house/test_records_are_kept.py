@@ -1,0 +1,61 @@
+"""Decisions, changes and pins are written down where the next person looks for them."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+
+from tests.house.tree import ROOT, shown
+
+ADRS = sorted((ROOT / "docs" / "adr").glob("[0-9]*.md"))
+PARTS = ("Context", "Decision", "Consequences")
+SHORTEST, LONGEST = 20, 45
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+
+
+def pins() -> dict[str, str]:
+    lines = (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
+    return dict(line.lower().replace("_", "-").split("==") for line in lines if "==" in line)
+
+
+def test_a_decision_fits_on_a_page() -> None:
+    sizes = {shown(path): len(path.read_text(encoding="utf-8").splitlines()) for path in ADRS}
+    assert {path: lines for path, lines in sizes.items() if not SHORTEST <= lines <= LONGEST} == {}
+
+
+def test_a_decision_has_context_decision_and_consequences() -> None:
+    missing = {
+        shown(path): lacks
+        for path in ADRS
+        if (lacks := [p for p in PARTS if not re.search(rf"^## {p}", path.read_text(encoding="utf-8"), re.MULTILINE)])
+    }
+    assert missing == {}
+
+
+def test_decisions_are_numbered_once() -> None:
+    assert [path.name for path in ADRS if not re.fullmatch(r"\d{4}-[a-z0-9-]+\.md", path.name)] == []
+    numbers = [path.name[:4] for path in ADRS]
+    assert sorted(set(numbers)) == numbers
+
+
+def test_the_changelog_opens_with_what_is_new() -> None:
+    heads = re.findall(r"^## (.+)$", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), re.MULTILINE)
+    assert heads
+    assert re.match(rf"Unreleased\b|{re.escape(PROJECT['version'])}\b", heads[0])
+
+
+def test_every_dependency_is_pinned() -> None:
+    wanted = [*PROJECT["dependencies"], *PROJECT["optional-dependencies"]["dev"], "hatchling"]
+    names = [re.split(r"[ <>=;\[]", line)[0].lower() for line in wanted]
+    assert [name for name in names if name not in pins()] == []
+
+
+def test_a_pin_is_a_release_and_nothing_else() -> None:
+    """No address, no file, no hash: where a release comes from is the installer's business."""
+    lines = (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
+    assert [line for line in lines if not re.fullmatch(r"#.*|[A-Za-z0-9_.-]+==[0-9][\w.]*", line)] == []
+
+
+def test_every_make_rule_says_what_it_does() -> None:
+    text = (ROOT / "Makefile").read_text(encoding="utf-8")
+    assert re.findall(r"^([a-z-]+):(?!.*##).*$", text, re.MULTILINE) == []
