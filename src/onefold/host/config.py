@@ -1,0 +1,283 @@
+"""host.config - one typed value out of everything that may say how an app is run.
+
+For: code arguments, flags, environment, onefold.toml and defaults become one `Config`. What the
+code says wins, and a flag that contradicts it is refused; then flags, environment, file, default.
+Never: reads a secret before somebody asks for it; holds one in a field, a repr or an error.
+Was wrong once: nested tables merged table by table. A person named in the file vanished as soon
+as the environment named another. Every layer is flattened to dotted names and merged leaf by leaf.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from onefold.host.settings import KNOWN, LATER, URL, Durability, Key, Wrong, hint
+from onefold.terms.errors import Finding, LoadRefused
+from onefold.terms.ids import NAME, nearest
+
+FILE = "onefold.toml"
+PREFIX = "ONEFOLD_"
+STORE = "onefold-data"
+LISTEN = ("127.0.0.1", 8600)
+CAPACITY = 10_000  # residents of one process
+# ONEFOLD_KEY is the command line's bearer; ONEFOLD_SECRET a usual `secret_env`.
+_NOT_SETTINGS = ("key", "secret")
+LEAST_SECRET = 16  # bytes; a shorter one can be guessed faster than links expire
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """How many actors this process keeps resident."""
+
+    capacity: int = CAPACITY
+
+
+@dataclass(frozen=True, slots=True)
+class Smtp:
+    """Where mail leaves. `url_env` names the variable that holds smtp://user:password@host:port."""
+
+    url_env: str
+    sender: str
+
+
+@dataclass(frozen=True, slots=True)
+class Person:
+    """Whom a program may mean by a name, and the URLs that reach them."""
+
+    notify: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Hook:
+    """The secret a signed door checks, by variable name, and who its calls run as."""
+
+    secret_env: str
+    scheme: str | None = None
+    principal: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """How an app is run. Built by `settle`; secrets are read by `secret(name)`, when they are needed."""
+
+    app: str | None = None
+    store: str = STORE
+    durability: Durability = "full"
+    listen: tuple[str, int] = LISTEN
+    public_url: str = "http://127.0.0.1:8600"
+    node: Node = Node()
+    secret_env: tuple[str, ...] = ()
+    smtp: Smtp | None = None
+    alerts: tuple[str, ...] = ()
+    people: Mapping[str, Person] = field(default_factory=dict)
+    hooks: Mapping[str, Hook] = field(default_factory=dict)
+    keys: tuple[Key, ...] = ()
+    file: Path | None = None
+    environ: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)
+
+    @property
+    def folder(self) -> Path | None:
+        """The folder that holds the SQLite files; None for a store in memory."""
+        return None if self.store == "memory:" else Path(self.store)
+
+    @property
+    def loopback(self) -> bool:
+        """Whether only this machine can reach `listen`."""
+        host = self.listen[0]
+        return host in ("localhost", "::1") or re.fullmatch(r"127(\.\d{1,3}){3}", host) is not None
+
+    def secret(self, name: str) -> str:
+        """The secret in the variable `name`. Raises: LoadRefused, naming the variable, when it is unset or short."""
+        value = self.environ.get(name, "")
+        if len(value.encode()) < LEAST_SECRET:
+            why = "is shorter than 16 bytes" if value else "is not set"
+            raise LoadRefused([Finding(name, f"this variable holds a secret and {why}")])
+        return value
+
+    def unset(self) -> tuple[str, ...]:
+        """Named variables that hold nothing, so that a start can refuse before the first call meets one."""
+        named = [*self.secret_env, *(k.secret_env for k in self.keys), *(h.secret_env for h in self.hooks.values())]
+        if self.smtp:
+            named.append(self.smtp.url_env)
+        return tuple(dict.fromkeys(name for name in named if not self.environ.get(name)))
+
+
+# --- layers ------------------------------------------------------------------------------------------
+
+
+def find(target: Path | None = None, *, start: Path) -> Path | None:
+    """The onefold.toml that counts: the one in `start` (the working folder), else the one beside the target's file."""
+    for folder in (start, *([target.parent] if target else [])):
+        if (folder / FILE).is_file():
+            return folder / FILE
+    return None
+
+
+def settle(
+    *,
+    code: Mapping[str, Any] | None = None,
+    flags: Mapping[str, Any] | None = None,
+    environ: Mapping[str, str] | None = None,
+    file: Path | None = None,
+) -> Config:
+    """Merge every layer into one Config. None in `code` and `flags` means: not said.
+
+    Relative store folders count from the file's folder; without a file, from the working folder.
+    Raises: LoadRefused, with one finding for each setting that is unknown, wrong or contradicted.
+    """
+    findings: list[Finding] = []
+    said = _layer("in the code", _said(code), findings)
+    asked = _layer("flag", _said(flags), findings)
+    for name in said.keys() & asked.keys():
+        if said[name] != asked[name]:
+            problem = "the code says otherwise, and what the code says wins. Leave the flag out, or change the code"
+            findings.append(Finding(f"flag {name}", problem))
+    variables, strangers = _environment(environ or {})
+    from_env = _layer("environment", variables, findings)
+    from_file = _layer(FILE, dict(_flat(_read(file, findings))), findings)
+    if file and "store" not in (said | asked | from_env):
+        from_file["store"] = _beside(file, from_file.get("store", STORE))
+    merged = from_file | from_env | asked | said
+    named = str([value for name, value in merged.items() if name.endswith(("_env", "keys"))])
+    for variable, meant in strangers.items():
+        if f"'{variable}'" not in named:
+            findings.append(Finding(variable, f"there is no such setting; did you mean {meant}?"))
+    return _build(merged, file, environ or {}, findings)
+
+
+def _said(layer: Mapping[str, Any] | None) -> dict[str, Any]:
+    return {name: value for name, value in _flat(layer or {}) if value is not None}
+
+
+def _beside(file: Path, store: str) -> str:
+    return store if store == "memory:" else str(file.parent / store)
+
+
+def _flat(table: Mapping[str, Any], under: str = "") -> Iterator[tuple[str, Any]]:
+    for name, value in table.items():
+        dotted = f"{under}{name}"
+        if isinstance(value, Mapping):
+            yield from _flat(value, f"{dotted}.")
+        else:
+            yield dotted, value
+
+
+def _read(file: Path | None, findings: list[Finding]) -> dict[str, Any]:
+    if file is None:
+        return {}
+    try:
+        return tomllib.loads(file.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        findings.append(Finding(str(file), f"cannot be read: {error}"))
+        return {}
+
+
+def _environment(environ: Mapping[str, str]) -> tuple[dict[str, Any], dict[str, str]]:
+    """The settings among the variables, and those that are nearly one, with the one they may have meant.
+
+    Others that merely begin alike are left alone: a cluster sets ONEFOLD_PORT for a service of this name.
+    """
+    found: dict[str, Any] = {}
+    strangers: dict[str, str] = {}
+    for variable, raw in environ.items():
+        if not variable.startswith(PREFIX):
+            continue
+        name = variable[len(PREFIX) :].lower().replace("__", ".")
+        if _pattern(name):
+            found[name] = _from_text(raw)
+        elif name not in _NOT_SETTINGS and (near := nearest(name, KNOWN)):
+            strangers[variable] = f"{PREFIX}{near.upper().replace('.', '__')}"
+    return found, strangers
+
+
+def _from_text(raw: str) -> Any:
+    """A variable holds text as it is; lists and tables are written as in the file."""
+    if raw[:1] not in "[{":
+        return raw
+    try:
+        return tomllib.loads(f"value = {raw}")["value"]
+    except tomllib.TOMLDecodeError:
+        return raw
+
+
+def _pattern(name: str) -> str | None:
+    """The name under which KNOWN or LATER has it, with * for a name that people choose."""
+    parts = name.split(".")
+    if len(parts) == 3 and NAME.fullmatch(parts[1]):
+        parts[1] = "*"
+    dotted = ".".join(parts)
+    if dotted in KNOWN:
+        return dotted
+    return next((later for later in LATER if name == later or name.startswith(f"{later}.")), None)
+
+
+def _layer(where: str, values: Mapping[str, Any], findings: list[Finding]) -> dict[str, Any]:
+    """The values of one layer, each checked. What is wrong becomes a finding and is left out."""
+    good: dict[str, Any] = {}
+    for name, value in values.items():
+        pattern = _pattern(name)
+        try:
+            if pattern is None:
+                raise Wrong(f"there is no such setting{hint(name, KNOWN)}")
+            if pattern in LATER:
+                raise Wrong("this version does not know what to do with it yet; leave it out")
+            good[name] = KNOWN[pattern](value)
+        except Wrong as wrong:
+            findings.append(Finding(f"{where}: {name}", str(wrong)))
+    return good
+
+
+# --- the value -----------------------------------------------------------------------------------------
+
+
+def _build(merged: Mapping[str, Any], file: Path | None, environ: Mapping[str, str], findings: list[Finding]) -> Config:
+    def under(table: str) -> dict[str, dict[str, Any]]:
+        named: dict[str, dict[str, Any]] = {}
+        for dotted, value in merged.items():
+            if dotted.startswith(f"{table}."):
+                _, name, part = dotted.split(".")
+                named.setdefault(name, {})[part] = value
+        return named
+
+    def known(name: str, default: Any) -> Any:
+        return merged.get(name, default)
+
+    hooks = under("hooks")
+    for name, parts in hooks.items():
+        _needs(parts, f"hooks.{name}", ("secret_env",), findings)
+    people = {name: Person(**parts) for name, parts in under("people").items()}
+    alerts = known("alerts", ())
+    for name in alerts:
+        if name not in people and not URL.fullmatch(name):
+            findings.append(Finding("alerts", f"{name!r} is neither one of [people] nor an address"))
+    smtp = {part: merged[f"smtp.{part}"] for part in ("url_env", "from") if f"smtp.{part}" in merged}
+    if smtp:
+        _needs(smtp, "smtp", ("url_env", "from"), findings)
+    if findings:
+        raise LoadRefused(findings)
+    host, port = listen = known("listen", LISTEN)
+    return Config(
+        app=known("app", None),
+        store=known("store", STORE),
+        durability=known("durability", "full"),
+        listen=listen,
+        public_url=known("public_url", f"http://{f'[{host}]' if ':' in host else host}:{port}"),
+        node=Node(known("node.capacity", CAPACITY)),
+        secret_env=known("secret_env", ("ONEFOLD_SECRET",) if environ.get("ONEFOLD_SECRET") else ()),
+        smtp=Smtp(smtp["url_env"], smtp["from"]) if smtp else None,
+        alerts=alerts,
+        people=people,
+        hooks={name: Hook(**parts) for name, parts in hooks.items()},
+        keys=known("keys", ()),
+        file=file,
+        environ=environ,
+    )
+
+
+def _needs(said: Mapping[str, Any], where: str, parts: tuple[str, ...], findings: list[Finding]) -> None:
+    findings.extend(Finding(where, f"does not say {part!r}") for part in parts if part not in said)

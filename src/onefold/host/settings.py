@@ -1,0 +1,157 @@
+"""host.settings - what each setting may be.
+
+For: one parser a setting, and the names of those that this version does not act on.
+Never: reads a file or a variable; merges; knows where a value was said.
+Was wrong once: settings of later versions were taken and ignored. A store that was to move to
+another machine stayed where it was, and nobody was told.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from onefold.terms.ids import nearest
+
+Right = Literal["call", "read", "operate", "deploy"]
+Durability = Literal["full", "lossy-on-power-cut"]
+RIGHTS: tuple[Right, ...] = ("call", "read", "operate", "deploy")
+URL = re.compile(r"(https?://|mailto:)\S+")
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """One bearer key: whom it speaks for and what it may do. The key itself is in the variable it names."""
+
+    secret_env: str
+    may: frozenset[Right]
+    principal: str | None = None
+
+
+class Wrong(Exception):
+    """What is wrong with one value, in words."""
+
+
+def hint(name: str, among: Collection[str]) -> str:
+    near = nearest(name, among)
+    return f"; did you mean {near!r}?" if near else ""
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str) or not value or "\0" in value:
+        raise Wrong("must be text")
+    return value
+
+
+def _texts(value: Any) -> tuple[str, ...]:
+    given = [value] if isinstance(value, str) else value
+    if not isinstance(given, list | tuple) or not all(isinstance(one, str) and one for one in given):
+        raise Wrong('must be a list of texts, like ["one", "two"]')
+    return tuple(given)
+
+
+def _secrets(value: Any) -> tuple[str, ...]:
+    names = _texts(value)
+    if not 1 <= len(names) <= 2:
+        raise Wrong("names one variable, or two while the secret is rotated: the first signs, both are read")
+    return names
+
+
+def _targets(value: Any) -> tuple[str, ...]:
+    urls = _texts(value)
+    for url in urls:
+        if not URL.fullmatch(url):
+            raise Wrong(f"{url!r} is no mailto:, https: or http: address")
+    return urls
+
+
+def _store(value: Any) -> str:
+    text = _text(str(value) if isinstance(value, Path) else value)
+    if text.startswith(("postgres:", "postgresql:")):
+        raise Wrong("this version keeps its data in a folder or in memory:, not in Postgres")
+    return text
+
+
+def _durability(value: Any) -> Durability:
+    for known in ("full", "lossy-on-power-cut"):
+        if value == known:
+            return known
+    raise Wrong('must be "full" or "lossy-on-power-cut"')
+
+
+def _listen(value: Any) -> tuple[str, int]:
+    parts = re.fullmatch(r"(\[[0-9a-fA-F:.]+\]|[^:\s]+):(\d{1,5})", _text(value))
+    if parts is None or int(parts[2]) > 65535:
+        raise Wrong('must be "host:port", like "127.0.0.1:8600"')
+    return parts[1].strip("[]"), int(parts[2])
+
+
+def _public(value: Any) -> str:
+    text = _text(value)
+    if not re.fullmatch(r"https?://[^/?#\s]+(/[^?#\s]*)?", text):
+        raise Wrong('must be an address without query, like "https://tools.example.com"')
+    return text.rstrip("/")
+
+
+def _count(value: Any) -> int:
+    number = int(value) if isinstance(value, str) and value.isdecimal() else value
+    if not isinstance(number, int) or isinstance(number, bool) or number < 1:
+        raise Wrong("must be a whole number above 0")
+    return number
+
+
+def _forever(value: Any) -> str:
+    if value != "forever":
+        raise Wrong('nothing is swept away in this version: leave it out or say "forever"')
+    return "forever"
+
+
+def _keys(value: Any) -> tuple[Key, ...]:
+    if not isinstance(value, list | tuple) or not all(isinstance(one, Mapping) for one in value):
+        raise Wrong('must be a list of tables, like [{ principal = "a", secret_env = "A_KEY", may = ["call"] }]')
+    return tuple(_key(one, f"key {number}") for number, one in enumerate(value, 1))
+
+
+def _key(table: Mapping[str, Any], which: str) -> Key:
+    for name in table:
+        if name not in ("principal", "secret_env", "may"):
+            raise Wrong(f"{which} has an unknown part {name!r}{hint(name, ['principal', 'secret_env', 'may'])}")
+    rights = _texts(table.get("may", ()))
+    if not rights or any(right not in RIGHTS for right in rights):
+        raise Wrong(f"{which}: `may` lists some of {', '.join(RIGHTS)}")
+    if "secret_env" not in table:
+        raise Wrong(f"{which} does not name its variable with `secret_env`")
+    principal = table.get("principal")
+    return Key(
+        secret_env=_text(table["secret_env"]),
+        may=frozenset(right for right in RIGHTS if right in rights),
+        principal=None if principal is None else _text(principal),
+    )
+
+
+KNOWN: Mapping[str, Callable[[Any], Any]] = {
+    "app": _text,
+    "store": _store,
+    "durability": _durability,
+    "listen": _listen,
+    "public_url": _public,
+    "node.capacity": _count,
+    "retention.runs": _forever,
+    "retention.replies": _forever,
+    "retention.ids": _forever,
+    "secret_env": _secrets,
+    "smtp.url_env": _text,
+    "smtp.from": _text,
+    "alerts": _texts,
+    "people.*.notify": _targets,
+    "hooks.*.secret_env": _text,
+    "hooks.*.scheme": _text,
+    "hooks.*.principal": _text,
+    "keys": _keys,
+}
+# Named in the documentation, and not to be taken silently by code that would not act on them.
+LATER = frozenset({"spaces", "slots", "signals", "node.name", "node.advertise", "node.lease"})
+LATER |= {"retention.reflex_runs", "retention.intake"}
