@@ -1,0 +1,128 @@
+"""store.sqlite.world - a folder of files, of which few are open.
+
+For: opening spaces by name, closing the least recently used, asking one thing of a space at rest.
+Never: lets a name reach outside its folder; closes a space that has work.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import resource
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+
+import apsw
+
+from onefold.store.contract import Answer, Query, Schema
+from onefold.store.sqlite.connect import OLDEST_LIBRARY, Failpoint, glance, unusable
+from onefold.store.sqlite.engine import Options, SqliteEngine
+from onefold.store.sqlite.space import SqliteSpace
+from onefold.store.sqlite.tables import Plan
+from onefold.terms.errors import Finding, LoadRefused, StoreUnavailable
+
+OPEN_AT_MOST = 256
+HANDLES = 6  # file handles of one open space: file, WAL and mark, their author's file and WAL, the shared index
+_NAME = re.compile(r"[a-z0-9][a-z0-9_.-]{0,63}")
+
+
+class SqliteWorld:
+    """Spaces as files in `folder`.
+
+    clock: milliseconds since 1970. node: named in the lock. durability: "full", or
+    "lossy-on-power-cut", which survives only a crash of the process. accept_rollback: open
+    files that end before what was acknowledged. failpoint: called with "statement",
+    "before-commit" and "after-commit"; an OSError it raises is a disk that failed there.
+    """
+
+    def __init__(
+        self,
+        folder: str | os.PathLike[str],
+        *,
+        clock: Callable[[], int],
+        node: str = "",
+        durability: str = "full",
+        accept_rollback: bool = False,
+        open_at_most: int = OPEN_AT_MOST,
+        failpoint: Failpoint | None = None,
+    ) -> None:
+        if durability not in ("full", "lossy-on-power-cut"):
+            raise ValueError(f"durability is 'full' or 'lossy-on-power-cut', not {durability!r}")
+        library = tuple(int(part) for part in apsw.sqlite_lib_version().split("."))
+        if library < OLDEST_LIBRARY:
+            raise StoreUnavailable("main", f"SQLite {apsw.sqlite_lib_version()} can corrupt a WAL; 3.51.3 is needed")
+        self.folder = os.path.abspath(os.fspath(folder))
+        self._options = Options(clock, node, durability != "full", accept_rollback, failpoint)
+        self._spaces: OrderedDict[str, SqliteSpace] = OrderedDict()
+        soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+        self._room = max(8, min(open_at_most, (soft - 128) // HANDLES))
+
+    async def open(self, name: str, schemas: Sequence[Schema]) -> SqliteSpace:
+        """Raises: StoreLocked, StoreRolledBack, StoreTooNew, LoadRefused, StoreUnavailable."""
+        space = self._spaces.get(name)
+        if space is None:
+            path = self._path(name)
+            try:
+                os.makedirs(self.folder, exist_ok=True)
+            except OSError as error:
+                raise StoreUnavailable(name, f"its folder cannot be made ({error.strerror})") from error
+            engine = SqliteEngine(name, path, schemas, self._options)
+            engine.open()
+            space = self._spaces[name] = SqliteSpace(engine, self._used)
+            self._close_idle(name)
+        return space
+
+    async def soonest(self, name: str, query: Query) -> tuple[Answer, ...]:
+        space = self._spaces.get(name)
+        if space is not None and space.engine.is_open:
+            return space.engine.look((query,))
+        return self._glance(self._path(name), name, query)
+
+    def _glance(self, path: str, name: str, query: Query) -> tuple[Answer, ...]:
+        if not os.path.exists(path):
+            return ()
+        db = None
+        try:
+            db = glance(path)
+            plan = Plan(query.table)
+            plan.db = db
+            return (plan.find(query),)
+        except apsw.SQLError:
+            return ()  # the table is not there yet
+        except (apsw.Error, OSError) as error:
+            told = unusable(name, error)
+            if told is None:
+                raise
+            raise told from error
+        finally:
+            if db is not None:
+                db.close()
+
+    async def close(self) -> None:
+        for space in self._spaces.values():
+            space.close()
+        self._spaces.clear()
+
+    def abandon(self) -> None:
+        """Let go of every file as a kill would leave it. For tests."""
+        for space in self._spaces.values():
+            space.engine.abandon()
+        self._spaces.clear()
+
+    def _path(self, name: str) -> str:
+        if not _NAME.fullmatch(name) or ".." in name:
+            raise LoadRefused([Finding(f"space {name!r}", "a space's name is lower-case letters, digits, _ . and -")])
+        return os.path.join(self.folder, f"{name}.db")
+
+    def _used(self, name: str) -> None:
+        if name in self._spaces:
+            self._spaces.move_to_end(name)
+            if not self._spaces[name].engine.is_open:
+                self._close_idle(name)
+
+    def _close_idle(self, wanted: str) -> None:
+        """Close the least recently used spaces until there is room for `wanted`."""
+        opened = [s for s in self._spaces.values() if s.engine.is_open and s.name != wanted]
+        for space in opened[: max(0, len(opened) + 1 - self._room)]:
+            if space.idle:
+                space.engine.close()
