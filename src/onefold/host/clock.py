@@ -1,0 +1,49 @@
+"""host.clock - the one place where time is read.
+
+For: the wall clock in milliseconds, which never goes back, and waiting for an instant or a wake.
+Never: is imported by anything below host; every other room is handed a clock.
+Was wrong once: a timer set for the whole wait. A loop's timer holds about 24 days, stands still
+while a laptop sleeps, and knows nothing of a clock that was set.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import Protocol
+
+from onefold.terms.instant import Instant
+
+LOOK_AGAIN_MS = 60_000  # how long a wait may trust the loop's timer before it looks at the clock again
+
+
+class Clock(Protocol):
+    """What host needs of time."""
+
+    def now(self) -> Instant: ...
+
+    async def wait(self, until: int | None, woken: asyncio.Event) -> None:
+        """Return at `until` (ms), or when `woken` is set, whichever is first. None: when woken."""
+
+
+class WallClock:
+    """The machine's clock, rounded down to a millisecond; when it is set back, time stands still here."""
+
+    def __init__(self) -> None:
+        self._last = 0
+
+    def now(self) -> Instant:
+        ms = time.time_ns() // 1_000_000
+        if ms > self._last:
+            self._last = ms
+        return Instant(self._last)
+
+    async def wait(self, until: int | None, woken: asyncio.Event) -> None:
+        while not woken.is_set():
+            left = LOOK_AGAIN_MS if until is None else until - self.now()
+            if left <= 0:
+                return
+            try:
+                await asyncio.wait_for(woken.wait(), min(left, LOOK_AGAIN_MS) / 1000)
+            except TimeoutError:
+                continue

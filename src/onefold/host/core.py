@@ -1,0 +1,120 @@
+"""host.core - the opened application's inner parts, wired together once.
+
+For: making node, sender, driver and spaces out of parts and a store, and taking them down again.
+Never: a verb (host.modules, host.runs, host.approvals and host.parked have those); a global.
+Was wrong once: each verb opened what it needed. Two of them opened one file, and one was refused.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from onefold.host.catalog import Catalog
+from onefold.host.clock import Clock
+from onefold.host.config import Config
+from onefold.host.driver import Driver
+from onefold.host.sender import Sender
+from onefold.kernel.fold import Folded, Folder, Outstanding
+from onefold.kernel.module import Module
+from onefold.kernel.port import Local, Port
+from onefold.kernel.tables import KERNEL, OWED, TURN
+from onefold.node.batch import Beside
+from onefold.node.node import Home, Node
+from onefold.node.resident import Resident
+from onefold.store.contract import AuthorSpace, Query, Schema, World
+from onefold.terms.codec import digest
+from onefold.terms.ids import ActorId
+
+MAIN = "main"
+log = logging.getLogger("onefold.host")
+
+Heard = Callable[[ActorId, Resident, Folded], None]
+
+
+class Place:
+    """One space as the driver sees it: asked at rest, without being opened."""
+
+    def __init__(self, home: Home, world: World) -> None:
+        self.name = home.name
+        self.kinds: Sequence[str] = home.kinds
+        self.home = home
+        self._world = world
+
+    async def look(self, query: Query) -> Sequence[tuple[object, ...]]:
+        lane = self.home.lane
+        if lane is None:
+            answers = await self._world.soonest(self.name, query)
+        else:
+            answers = await lane.space.look(query)
+        return answers[0] if answers else ()
+
+
+class Core:
+    """Everything that runs while an app is open."""
+
+    def __init__(self, config: Config, catalog: Catalog, world: World, clock: Clock) -> None:
+        self.config = config
+        self.catalog = catalog
+        self.world = world
+        self.clock = clock
+        self.node = Node(clock.now, self, config.node.capacity)
+        self.ports: dict[str, Port[Any, Any] | Local] = dict(catalog.ports)
+        self.sender = Sender(self.node, self.ports, clock.now)
+        self.places: list[Place] = []
+        self.spaces: dict[str, AuthorSpace] = {}
+        self.driver = Driver(clock, self.node, lambda: self.places)
+        self.heard: list[Heard] = []
+
+    def keep(
+        self,
+        name: str,
+        modules: Sequence[Module[Any, Any, Any, Any, Any]],
+        *,
+        schemas: Sequence[Schema] = (),
+        beside: Mapping[str, Beside] | None = None,
+        ready: Callable[[AuthorSpace], Any] | None = None,
+    ) -> None:
+        """Serve these kinds from the space `name`. `ready`: a coroutine function run once it is opened."""
+
+        async def opening() -> tuple[AuthorSpace, Folder]:
+            space = await self.world.open(name, (KERNEL, *schemas))
+            if ready is not None:
+                await ready(space)
+            self.spaces[name] = space
+            folder = Folder(self.ports, lambda: space.mint(TURN), lambda: space.mint(OWED), digest)
+            return space, folder
+
+        self.places.append(Place(self.node.keep(name, opening, modules, beside), self.world))
+
+    async def space(self, name: str) -> AuthorSpace:
+        """The opened space of one of the kinds kept there."""
+        for place in self.places:
+            if place.name == name:
+                await place.home.open()
+        return self.spaces[name]
+
+    def start(self) -> None:
+        self.driver.start()
+
+    async def stop(self, grace_s: float) -> None:
+        """No new claims, then drain: alarms ring no more, sends get `grace_s` seconds, turns finish."""
+        await self.driver.stop()
+        await self.sender.close(grace_s)
+        await self.node.settled()
+        await self.world.close()
+
+    # --- told by the node -------------------------------------------------------------------
+
+    def send(self, resident: Resident, item: Outstanding) -> None:
+        self.sender.send(resident, item)
+
+    def armed(self, space: str, at: int) -> None:
+        self.driver.armed(space, at)
+
+    def folded(self, resident: Resident, folded: Folded) -> None:
+        base = resident.base
+        at = ActorId(base.kind, base.principal, base.key)
+        for heard in self.heard:
+            heard(at, resident, folded)

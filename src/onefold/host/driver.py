@@ -1,0 +1,154 @@
+"""host.driver - the only clock of the system: sleeps until something is due, and rings it.
+
+For: finding due alarms of every space and waking their actors; looking again now and then for
+what a crash or a lost wake left behind; stopping cleanly.
+Never: knows what an alarm means; keeps an instant that is not in a row.
+Was wrong once: one timer per alarm. A million sleeping runs took a minute to arm after a restart,
+and the rows and the timers disagreed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable, Sequence
+from typing import Protocol
+
+from onefold.host.clock import Clock
+from onefold.kernel.tables import ALARM
+from onefold.node.node import Node
+from onefold.node.resident import Resident
+from onefold.store.contract import Each, Query
+from onefold.terms.errors import OnefoldError
+
+AT_ONCE = 512  # alarms a look, for each kind: as many as one commit takes
+BEAT_MS = 30_000  # the janitor's beat: how long a wake that was lost may stay unnoticed
+AFTER_FAULT_MS = 500  # before a store that failed is asked again
+
+log = logging.getLogger("onefold.driver")
+
+_ACTOR, _AT, _KIND = ALARM.at["actor"], ALARM.at["at"], ALARM.at["kind"]
+
+
+class Where(Protocol):
+    """The spaces to look into: which kinds live there, and how to ask one of them."""
+
+    name: str
+    kinds: Sequence[str]
+
+    async def look(self, query: Query) -> Sequence[tuple[object, ...]]: ...
+
+
+def due(kinds: Sequence[str], now: int, k: int = AT_ONCE) -> Query:
+    """The first `k` alarms of each kind that are due at `now`."""
+    return Query(ALARM, where=(("at", "<=", now),), each=Each("kind", kinds, k), order=("at",))
+
+
+def soonest(kinds: Sequence[str]) -> Query:
+    """The soonest alarm of each kind. Unknown kinds wait, and never stand in front."""
+    return Query(ALARM, where=(("at", "null", False),), each=Each("kind", kinds, 1), order=("at",))
+
+
+class Driver:
+    """Rings alarms when they are due. `spaces` is asked anew at each beat, since spaces come and go."""
+
+    def __init__(self, clock: Clock, node: Node, spaces: Callable[[], Iterable[Where]]) -> None:
+        self._clock = clock
+        self._node = node
+        self._spaces = spaces
+        self._next: dict[str, int | None] = {}
+        self._woken = asyncio.Event()
+        self._stopping = False
+        self._beat_at = 0
+        self._task: asyncio.Task[None] | None = None
+        self._quiet = asyncio.Event()
+        self.rung = 0
+
+    def start(self) -> None:
+        self._task = asyncio.get_running_loop().create_task(self._drive(), name="onefold driver")
+
+    async def stop(self) -> None:
+        """Ring nothing more; what is ringing finishes."""
+        self._stopping = True
+        self._woken.set()
+        if self._task is not None:
+            await self._task
+
+    def armed(self, space: str, at: int) -> None:
+        """A commit wrote an alarm for `at`."""
+        known = self._next.get(space)
+        if known is None or at < known:
+            self._next[space] = at
+            self._quiet.clear()
+            self._woken.set()
+
+    async def settled(self) -> None:
+        """Wait until nothing is due any more and the driver sleeps."""
+        await self._quiet.wait()
+
+    # --- the loop ---------------------------------------------------------------------------
+
+    async def _drive(self) -> None:
+        while not self._stopping:
+            self._woken.clear()
+            now = self._clock.now()
+            beat = now >= self._beat_at
+            if beat:
+                self._beat_at = now + BEAT_MS
+            for where in tuple(self._spaces()):
+                at = self._next.get(where.name)
+                if beat or where.name not in self._next or (at is not None and at <= now):
+                    await self._look(where, now)
+            if self._woken.is_set():
+                continue
+            self._quiet.set()
+            await self._clock.wait(self._until(), self._woken)
+
+    def _until(self) -> int:
+        return (
+            min((at for at in self._next.values() if at is not None), default=self._beat_at)
+            if self._next
+            else (self._beat_at)
+        )
+
+    async def _look(self, where: Where, now: int) -> None:
+        """Ring all that is due in one space, then learn when the next is."""
+        try:
+            while not self._stopping:
+                rows = await where.look(due(where.kinds, now))
+                if not rows:
+                    break
+                if not await self._ring(rows):
+                    self._next[where.name] = now + AFTER_FAULT_MS
+                    return
+                now = self._clock.now()
+            rows = await where.look(soonest(where.kinds))
+            ats = [int(row[_AT]) for row in rows]  # type: ignore[call-overload]
+            self._next[where.name] = min(ats, default=None)
+        except OnefoldError as fault:
+            log.warning("the alarms of %s could not be read: %s", where.name, fault)
+            self._next[where.name] = now + AFTER_FAULT_MS
+
+    async def _ring(self, rows: Sequence[tuple[object, ...]]) -> bool:
+        """Ring these alarms; False when none of them could be."""
+        by_kind: dict[str, list[int]] = {}
+        for row in rows:
+            by_kind.setdefault(str(row[_KIND]), []).append(int(row[_ACTOR]))  # type: ignore[call-overload]
+        rung = 0
+        for kind, numbers in by_kind.items():
+            residents = await self._node.activate_numbers(kind, numbers)
+            answers = await asyncio.gather(*(self._one(resident) for resident in residents))
+            rung += sum(answers)
+        self.rung += rung
+        return rung > 0
+
+    async def _one(self, resident: Resident) -> bool:
+        try:
+            await self._node.ring(resident)
+        except OnefoldError as fault:
+            log.warning("the alarm of %s %s could not be rung: %s", resident.base.kind, resident.base.key, fault)
+            return False
+        except Exception:  # the door: whatever one actor raises, the others' alarms still ring
+            log.exception("the alarm of %s %s raised", resident.base.kind, resident.base.key)
+            return False
+        return True

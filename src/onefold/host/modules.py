@@ -1,0 +1,178 @@
+"""host.modules - the verbs for actors of modules: deliver, read, history, alarm, actors.
+
+For: an event from code or from the wire into one fold, and looking at what came of it.
+Never: folds to read; keeps anything of its own.
+Was wrong once: reads that folded. A dashboard moved the alarms of whatever it looked at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
+from typing import Any, Generic, TypeVar
+
+from onefold.host.caller import Caller
+from onefold.host.core import Core
+from onefold.kernel.alarm import soonest
+from onefold.kernel.module import Module
+from onefold.kernel.rebuild import PAGE
+from onefold.kernel.tables import ACTOR, ALARM, TURN
+from onefold.node.resident import Resident
+from onefold.store.contract import Query, Row
+from onefold.terms.codec import canonical, digest, parse
+from onefold.terms.errors import NotFound
+from onefold.terms.ids import ActorId, check_text, door_id, principal_text
+from onefold.terms.instant import moment, text, up
+
+T = TypeVar("T")
+AnyModule = Module[Any, Any, Any, Any, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class FactRow:
+    """One fact of an actor's history: its number within the actor, when it was decided, the fact."""
+
+    seq: int
+    at: datetime
+    fact: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Page(Generic[T]):
+    """Some items, and where to go on: `after=next`, or None at the end."""
+
+    items: list[T]
+    next: str | None = None
+
+
+class ModuleVerbs:
+    """Verbs on actors of modules. `_core` is the opened application."""
+
+    _core: Core
+
+    async def deliver(self, module: AnyModule, event: Any, *, caller: Caller) -> Any:
+        """One fold; the module's reply, after the commit. Raises: KeyConflict, Busy, OutcomeUnknown and their kin."""
+        at = ActorId(module.name, caller.principal, check_text(module.key(event), "key"))
+        event_id = door_id(module.event_id(event))
+        return await self._core.node.fold(
+            at, event_id, digest(module.codecs.event.slim(event)), partial(_decide, module.decide, event)
+        )
+
+    async def deliver_raw(self, module: str, raw: bytes, *, caller: Caller) -> bytes:
+        """As `deliver`, for an event as JSON; its digest is over what arrived. The reply as JSON."""
+        found = self._core.catalog.module(module)
+        value = parse(raw, "event")
+        codecs = found.codecs
+        event = codecs.event.from_json(value)
+        at = ActorId(found.name, caller.principal, check_text(found.key(event), "key"))
+        event_id = door_id(found.event_id(event))
+        reply = await self._core.node.fold(
+            at, event_id, digest(canonical(value)), partial(_decide, found.decide, event)
+        )
+        return codecs.reply.encode(reply)
+
+    async def read(self, module: AnyModule, key: str, *, caller: Caller) -> Any:
+        """The view of the durable state. An actor without history shows its initial state."""
+        return module.view(await self._core.node.read(ActorId(module.name, caller.principal, check_text(key, "key"))))
+
+    async def read_json(self, module: str, key: str, *, caller: Caller) -> dict[str, Any]:
+        """{"key", "view", "alarm"}; alarm is absent when none is set."""
+        found = self._core.catalog.module(module)
+        at = ActorId(found.name, caller.principal, check_text(key, "key"))
+        resident = await self._core.node.activate(at)
+        told = {"key": key, "view": found.codecs.view.to_json(found.view(resident.durable))}
+        due = self._due(resident)
+        return told if due is None else {**told, "alarm": text(due)}
+
+    async def alarm(self, module: AnyModule, key: str, *, caller: Caller) -> datetime | None:
+        """The actor's next alarm, folding it first if it is due."""
+        at = ActorId(module.name, caller.principal, check_text(key, "key"))
+        resident = await self._core.node.activate(at)
+        due = self._due(resident)
+        if due is not None and due <= self._core.clock.now():
+            await self._core.node.ring(resident)
+            resident = await self._core.node.activate(at)
+            due = self._due(resident)
+        return None if due is None else moment(due)
+
+    async def history(
+        self, module: AnyModule, key: str, *, after: int = 0, limit: int | None = None, caller: Caller
+    ) -> list[FactRow]:
+        """The facts of an actor in order, from the one after number `after`."""
+        rows: list[FactRow] = []
+        for row in await self._turns(module.name, key, after, caller):
+            facts = module.codecs.fact.decode_many(row[TURN.at["facts"]])  # type: ignore[arg-type]
+            first = int(row[TURN.at["seq"]]) - len(facts) + 1  # type: ignore[arg-type]
+            at = moment(int(row[TURN.at["at"]]))  # type: ignore[arg-type]
+            rows.extend(FactRow(seq, at, fact) for seq, fact in enumerate(facts, first) if seq > after)
+            if limit is not None and len(rows) >= limit:
+                return rows[:limit]
+        return rows
+
+    async def facts(
+        self, module: str, key: str, *, after: int = 0, limit: int = 100, caller: Caller
+    ) -> Page[dict[str, Any]]:
+        """A page of {"seq", "at", "fact"}. Raises: NotFound for an actor without history."""
+        found = self._core.catalog.module(module)
+        rows = await self.history(found, key, after=after, limit=limit + 1, caller=caller)
+        if not rows and after == 0:
+            raise NotFound(found.name, key)
+        told = [{"seq": r.seq, "at": text(up(r.at)), "fact": found.codecs.fact.to_json(r.fact)} for r in rows[:limit]]
+        return Page(told, str(rows[limit - 1].seq) if len(rows) > limit else None)
+
+    async def actors(
+        self, module: str, *, prefix: str = "", limit: int = 100, after: str | None = None, caller: Caller
+    ) -> Page[dict[str, Any]]:
+        """A page of {"key", "alarm"} of the caller's actors, in the order of their keys."""
+        kind = self._core.node.kind(module)
+        space = (await kind.home.open()).space
+        where: list[tuple[str, Any, Any]] = [
+            ("kind", "=", module),
+            ("principal", "=", principal_text(caller.principal)),
+        ]
+        if prefix:
+            where += [("key", ">=", prefix), ("key", "<", prefix + "\U0010ffff")]
+        if after is not None:
+            where.append(("key", ">", after))
+        (rows,) = await space.look(Query(ACTOR, where=tuple(where), order=("key",), limit=limit + 1))
+        shown = rows[:limit]
+        alarms: dict[Any, Any] = {}
+        if shown:
+            (found,) = await space.look(Query(ALARM, on=("actor",), keys=[(row[0],) for row in shown]))
+            alarms = {row[0]: row[3] for row in found if row[3] is not None}
+        items = [
+            {"key": row[3], "alarm": text(alarms[row[0]])} if row[0] in alarms else {"key": row[3]} for row in shown
+        ]
+        return Page(items, shown[-1][3] if len(rows) > limit else None)
+
+    # --- inside -----------------------------------------------------------------------------
+
+    def _due(self, resident: Resident) -> int | None:
+        """When the actor will next be woken: by its wake, or by something owed."""
+        wake = resident.module.wake
+        at = None if wake is None else wake(resident.durable)
+        owed = min((item.next_at for item in resident.owed.values() if item.next_at is not None), default=None)
+        return soonest(None if at is None else up(at), owed)
+
+    async def _turns(self, kind: str, key: str, after: int, caller: Caller) -> Sequence[Row]:
+        """The actor's turns that hold facts after number `after`, oldest first."""
+        space = (await self._core.node.kind(kind).home.open()).space
+        at = (kind, principal_text(caller.principal), check_text(key, "key"))
+        (actors,) = await space.look(Query(ACTOR, on=("kind", "principal", "key"), keys=[at]))
+        if not actors:
+            return []
+        turns: list[Row] = []
+        before: tuple[tuple[str, Any, Any], ...] = ()
+        while True:
+            where = (("actor", "=", actors[0][0]), ("seq", ">", after), *before)
+            (rows,) = await space.look(Query(TURN, where=where, order=("-n",), limit=PAGE))
+            turns.extend(rows)
+            if len(rows) < PAGE:
+                return turns[::-1]
+            before = (("n", "<", rows[-1][0]),)
+
+
+def _decide(decide: Any, event: Any, state: Any, now: datetime) -> Any:
+    return decide(state, event, now)

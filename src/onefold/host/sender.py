@@ -1,0 +1,173 @@
+"""host.sender - effect execution: what is owed leaves here, and nowhere else.
+
+For: calling a port with the sealed bytes, committing what it gave back, counting what failed.
+Never: rebuilds bytes; drops a row; sends a row twice at once.
+Was wrong once: a worker that polled for rows. Every effect waited for the next poll, and two
+workers needed a lease; the owner of an actor knows what it has just committed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+from onefold.kernel.drain import after_failure, attempt, before_send, uncertain
+from onefold.kernel.fold import Outstanding, leaving
+from onefold.kernel.module import Module
+from onefold.kernel.port import Inner, Local, Port, Step
+from onefold.kernel.words import NOTHING, Answer, Decision, Dropped
+from onefold.node.node import Decide, Node
+from onefold.node.resident import Resident
+from onefold.terms.errors import BadArguments, DecideFailed, OnefoldError, PortFailed, TooLarge
+from onefold.terms.ids import ActorId, owed_id
+from onefold.terms.instant import moment
+
+log = logging.getLogger("onefold.sender")
+ERROR_CHARS = 500  # of a fault's text kept in the row
+
+
+class Sender:
+    """Sends owed rows. Told of each by the node, on the loop's thread."""
+
+    def __init__(self, node: Node, ports: Mapping[str, Port[Any, Any] | Local], now: Callable[[], int]) -> None:
+        self._node = node
+        self._ports = ports
+        self._now: Callable[[], int] = now
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._closing = False
+        self.failures = 0
+
+    @property
+    def idle(self) -> bool:
+        return not self._tasks
+
+    def send(self, resident: Resident, item: Outstanding) -> None:
+        """Begin to send one row that is due. Returns at once."""
+        if item.in_flight or self._closing or resident.gone:
+            return
+        item.in_flight = True
+        resident.sending += 1
+        task = asyncio.get_running_loop().create_task(self._send(resident, item))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def close(self, grace_s: float) -> None:
+        """Begin nothing more; let what is on its way finish for `grace_s` seconds, then abandon it under its key."""
+        self._closing = True
+        if self._tasks:
+            await asyncio.wait(tuple(self._tasks), timeout=grace_s)
+        for task in tuple(self._tasks):
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    # --- one send ---------------------------------------------------------------------------
+
+    async def _send(self, resident: Resident, item: Outstanding) -> None:
+        base = resident.base
+        at = ActorId(base.kind, base.principal, base.key)
+        try:
+            await self._through(at, resident, item)
+        except OnefoldError as fault:
+            log.warning("owed row %s of %s %s: %s", item.key, at.kind, at.key, fault)
+        finally:
+            resident.sending -= 1
+            current = self._node.resident(at)
+            if current is not None and item.n in current.owed:
+                current.owed[item.n].in_flight = False
+
+    async def _through(self, at: ActorId, resident: Resident, item: Outstanding) -> None:
+        port = self._ports.get(item.port)
+        if not isinstance(port, Port):
+            await self._fell(at, item, f"no part of this app provides the port {item.port!r}")
+            return
+        step = Step(leaving(resident.base, item.key), moment(item.at), item.tries + 1, at.principal)
+        try:
+            body = port.body.decode(item.body)
+        except OnefoldError as fault:
+            await self._fell(at, item, f"its bytes are not what the port takes: {fault}")
+            return
+        match before_send(port.promise, item):
+            case "park":
+                await self._change(at, uncertain(item))
+                return
+            case "commit attempt":
+                item = attempt(item)
+                item.in_flight = True
+                await self._change(at, item)
+            case "look up":
+                found = await self._call(at, item, port, partial(_found, port, step, body))
+                if found is _FELL:
+                    return
+                if found is not None:
+                    await self.confirm(at, resident.module, item, found)
+                    return
+            case "send":
+                pass
+        answer = await self._call(at, item, port, partial(_sent, port, step, body, at))
+        if answer is not _FELL:
+            await self.confirm(at, resident.module, item, answer)
+
+    async def _call(self, at: ActorId, item: Outstanding, port: Port[Any, Any], act: Any) -> Any:
+        try:
+            return await act()
+        except PortFailed as fault:
+            await self._fell(at, item, str(fault.why or fault))
+        except Exception as fault:  # noqa: BLE001 - the door: whatever a port raises is a try that failed
+            await self._fell(at, item, f"{type(fault).__name__}: {fault}")
+        return _FELL
+
+    async def _fell(self, at: ActorId, item: Outstanding, why: str) -> None:
+        self.failures += 1
+        changed = after_failure(item, self._now(), why[:ERROR_CHARS])
+        if changed.next_at is None:
+            log.error("parked: %s of %s %s through %s: %s", item.key, at.kind, at.key, item.port, why)
+        await self._change(at, changed)
+
+    async def _change(self, at: ActorId, item: Outstanding) -> None:
+        await self._node.fold(at, None, b"", None, change=item, replies=False, probe=False)
+
+    # --- what came back -----------------------------------------------------------------------
+
+    async def confirm(
+        self, at: ActorId, module: Module[Any, Any, Any, Any, Any], item: Outstanding, answer: Any
+    ) -> None:
+        """Commit the answer as an event of the actor and remove the row, in one transaction."""
+        try:
+            event, decide = hears(module, item, answer)
+            await self._node.fold(at, event, b"", decide, removes=item.n, replies=False, probe=item.found)
+        except (DecideFailed, TooLarge, BadArguments, TypeError) as fault:
+            await self._fell(at, item, f"it was sent, but its answer could not be folded: {fault}")
+
+
+def hears(module: Module[Any, Any, Any, Any, Any], item: Outstanding, answer: Any) -> tuple[str | None, Decide | None]:
+    """The event id and decision for what a port gave back; (None, None) when the module hears nothing of it."""
+    codec = module.answer_body
+    if codec is None or (isinstance(answer, Dropped) and not module.hears_drops):
+        return None, None
+    body = codec.decode(codec.encode(answer))
+    return owed_id(item.key), partial(_on_answer, module, Answer(item.name, item.port, body))
+
+
+def _on_answer(
+    module: Module[Any, Any, Any, Any, Any], answer: Answer[Any], state: Any, now: Any
+) -> Decision[Any, Any]:
+    return NOTHING if module.on_answer is None else module.on_answer(state, answer, now)
+
+
+async def _sent(port: Port[Any, Any], step: Step, body: Any, at: ActorId) -> Any:
+    if isinstance(port, Inner):
+        return await port.act(at, step, body)
+    if port.is_async:
+        return await port.function(step, body)
+    return await asyncio.to_thread(port.function, step, body)
+
+
+async def _found(port: Port[Any, Any], step: Step, body: Any) -> Any:
+    assert port.find is not None
+    return await port.find(step, body)
+
+
+_FELL = object()

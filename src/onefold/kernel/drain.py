@@ -1,0 +1,66 @@
+"""kernel.drain - what becomes of an owed row: sent when, tried how often, parked why. Pure.
+
+For: the decisions around a send; the sending itself is effect execution, in `host`.
+Never: sends; reads a clock; drops a row.
+Was wrong once: a retry limit that deleted the row. What was owed was gone, and nobody knew.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Literal
+
+from onefold.kernel.fold import Outstanding
+from onefold.kernel.port import Promise
+
+FIRST_MS = 1_000  # providers that fail fast recover within seconds
+AT_MOST_MS = 15 * 60_000  # four times an hour is polite to a provider that is down for long
+LIMIT = 20  # with the two above: about three and a half hours of tries
+FRESH_MS = 1_000  # a row whose owner died before the first send is found after this long
+IN_FLIGHT_MS = 30_000  # how long a send may run before its alarm is looked at again
+
+UNCERTAIN = "the process ended while it was being sent, and this port can neither dedupe nor be asked"
+
+Before = Literal["send", "commit attempt", "look up", "park"]
+
+
+def before_send(promise: Promise, row: Outstanding) -> Before:
+    """What must happen before the next byte leaves.
+
+    A row that was found in the store may have been on its way in an earlier life. Ports that dedupe
+    send it again; the attempt is then committed first, so that a send which kills the process is
+    counted. For the others the attempt is always committed before the first byte.
+    """
+    if row.state == "sending":
+        if promise == "lookup":
+            return "look up"
+        if promise == "neither":
+            return "park"
+        return "send"
+    if promise == "dedupes" and not row.found:
+        return "send"
+    return "commit attempt"
+
+
+def attempt(row: Outstanding) -> Outstanding:
+    """The row with one more attempt begun, to be committed before the first byte leaves."""
+    return replace(row, tries=row.tries + 1, state="sending", found=True)
+
+
+def uncertain(row: Outstanding) -> Outstanding:
+    """The row parked for a person: whether it was sent cannot be known."""
+    return replace(row, next_at=None, state="uncertain", error=UNCERTAIN, in_flight=False)
+
+
+def again(row: Outstanding, now: int) -> Outstanding:
+    """A parked row that a person wants tried once more, with a fresh count."""
+    return replace(row, tries=0, next_at=now, state="ready", in_flight=False)
+
+
+def after_failure(row: Outstanding, now: int, error: str, limit: int = LIMIT) -> Outstanding:
+    """The row after a failed send at `now` (ms): backed off, or parked with its last error."""
+    tries = row.tries if row.state == "sending" else row.tries + 1
+    if tries >= limit:
+        return replace(row, tries=tries, next_at=None, state="parked", error=error, in_flight=False)
+    wait = min(FIRST_MS << min(tries - 1, 20), AT_MOST_MS)
+    return replace(row, tries=tries, next_at=now + wait, state="ready", error=error, found=False, in_flight=False)

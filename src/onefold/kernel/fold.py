@@ -1,0 +1,189 @@
+"""kernel.fold - one event, answer or alarm through decide, as rows to commit.
+
+For: turning a decision into the one turn row and what goes with it. Pure.
+Never: opens a transaction; reads a clock; sends; changes the state it was given.
+Was wrong once: decide inside the transaction. One slow decision held every actor of the space.
+
+    event ─→ decide(state, event, now) ─→ facts ─→ evolve ─→ next state
+                                       ├→ owed  ─→ rows, bytes sealed here
+                                       └→ reply ─→ stored, answered after commit
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from onefold.kernel.module import Module
+from onefold.kernel.port import Inner, Local, Port
+from onefold.kernel.words import Decision, Owed
+from onefold.store.contract import Row, Table
+from onefold.terms.errors import Broken, TooLarge
+from onefold.terms.ids import ActorId, LeavingKey, Principal, leaving_key, principal_text
+from onefold.terms.instant import up
+from onefold.terms.limits import MAX_ROW_BYTES
+from onefold.terms.typed import codec_of
+
+_names = msgspec.json.Encoder()
+
+
+@dataclass(slots=True)
+class Outstanding:
+    """One owed row as the actor's owner holds it. `next_at`: not sent before; None: parked."""
+
+    n: int
+    key: str  # e/<event id> or k/<key>
+    port: str
+    body: bytes
+    tries: int
+    next_at: int | None
+    state: str
+    at: int  # when it was owed (ms); the same on every attempt
+    error: str | None = None
+    found: bool = False  # read from the store: a send may have begun in an earlier life
+    in_flight: bool = False
+
+    @property
+    def name(self) -> str:
+        """The key as the module wrote it."""
+        return self.key[2:]
+
+
+@dataclass(slots=True)
+class Base:
+    """What a fold stands on: the head of one actor."""
+
+    actor: int
+    slot: int
+    kind: str
+    principal: Principal
+    key: str
+    state: Any
+    seq: int
+    snapshot_seq: int
+    last: int | None
+    at: int
+
+
+@dataclass(slots=True)
+class Folded:
+    """What a fold came to: the next state, and the rows of its commit."""
+
+    state: Any
+    facts: tuple[Any, ...]
+    seq: int
+    snapshot_seq: int
+    n: int
+    turn: Row
+    reply: Any
+    owed: list[Outstanding]
+    named: list[tuple[int, str, bytes]]  # keys the module named: owed row number, key, digest of its bytes
+    local: list[tuple[Table, Row]]
+
+
+def leaving(base: Base, key: str) -> LeavingKey:
+    """The key that leaves through a port: the same for every attempt, and no other actor's."""
+    return leaving_key(ActorId(base.kind, base.principal, base.key), key)
+
+
+class Folder:
+    """Folds for one space: knows its ports by name and hands out row numbers."""
+
+    def __init__(self, ports: dict[str, Port[Any, Any] | Local], mint_turn: Any, mint_owed: Any, digest: Any) -> None:
+        self._ports = ports
+        self._mint_turn = mint_turn
+        self._mint_owed = mint_owed
+        self._digest = digest
+
+    def fold(
+        self,
+        module: Module[Any, Any, Any, Any, Any],
+        base: Base,
+        event: str | None,
+        digest: bytes,
+        decision: Decision[Any, Any],
+        now: int,
+        *,
+        replies: bool,
+    ) -> Folded:
+        """Rows for a decision on `event` (its row text; None for an alarm), taken at `now`.
+
+        `replies`: whether somebody is answered. Raises: TooLarge before anything was written.
+        """
+        state = base.state
+        facts = tuple(decision.facts)
+        evolve = module.evolve
+        for fact in facts:
+            state = evolve(state, fact)
+        seq = base.seq + len(facts)
+        snapshot_seq = base.snapshot_seq
+        if module.snapshot is not None and seq - snapshot_seq >= module.snapshot_every:
+            snap = module.snapshot(state)
+            state = evolve(state, snap)
+            facts = (*facts, snap)
+            seq += 1
+            snapshot_seq = seq
+        codecs = module.codecs
+        written = codecs.fact.encode_many(facts) if facts else b"[]"
+        reply, reply_bytes = None, None
+        if replies:
+            reply_bytes = codecs.reply.encode(decision.reply)
+            reply = codecs.reply.decode(reply_bytes)
+            if len(reply_bytes) > MAX_ROW_BYTES:
+                raise TooLarge(f"the reply of {base.kind} {base.key}", len(reply_bytes), MAX_ROW_BYTES)
+        if len(written) > MAX_ROW_BYTES:
+            raise TooLarge(f"the facts of {base.kind} {base.key}", len(written), MAX_ROW_BYTES)
+        n = self._mint_turn()
+        if event is None:
+            event = f"a/{n}"
+        owed: list[Outstanding] = []
+        named: list[tuple[int, str, bytes]] = []
+        local: list[tuple[Table, Row]] = []
+        owes: bytes | None = None
+        if decision.owed:
+            for item in decision.owed:
+                self._owe(base, event, item, now, owed, named, local)
+            owes = _names.encode([(item.port, item.key) for item in decision.owed])
+        turn = (n, base.actor, seq, base.last, event, digest, reply_bytes, written, owes, now, 0)
+        return Folded(state, facts, seq, snapshot_seq, n, turn, reply, owed, named, local)
+
+    def _owe(
+        self,
+        base: Base,
+        event: str,
+        item: Owed,
+        now: int,
+        owed: list[Outstanding],
+        named: list[tuple[int, str, bytes]],
+        local: list[tuple[Table, Row]],
+    ) -> None:
+        port = self._ports.get(item.port)
+        if isinstance(port, Local):
+            leaves = leaving(base, _row_key(event, item.key))
+            local.append((port.table, port.row(base.actor, principal_text(base.principal), leaves, item.body)))
+            return
+        body = _sealed(port, item)
+        if len(body) > MAX_ROW_BYTES:
+            raise TooLarge(f"what {base.kind} {base.key} owes {item.port}", len(body), MAX_ROW_BYTES)
+        key = _row_key(event, item.key)
+        n = self._mint_owed()
+        if key[0] == "k" and not isinstance(port, Inner):
+            named.append((n, key, self._digest(item.port.encode() + b"\0" + body)))
+        due = now if item.at is None else max(now, up(item.at))
+        owed.append(Outstanding(n, key, item.port, body, 0, due, "ready", now))
+
+
+def _row_key(event: str, key: str) -> str:
+    """e/ for a key that equals the folded event's id, which counts once anyhow; k/ for any other."""
+    if not key:
+        raise Broken("a module owed something under an empty key")
+    return f"e/{key}" if event[2:] == key else f"k/{key}"
+
+
+def _sealed(port: Port[Any, Any] | None, item: Owed) -> bytes:
+    """The only bytes ever sent for this key. A row whose port no part provides waits, so its body
+    is written by its own class then."""
+    codec = port.body if port is not None else codec_of(type(item.body))
+    return codec.encode(item.body)

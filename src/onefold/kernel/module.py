@@ -1,0 +1,148 @@
+"""kernel.module - how one kind of actor decides, as a plain value.
+
+For: a module's functions and the codecs read from their annotations.
+Never: a registry; discovery; I/O. Two modules of one name are refused where an app is made.
+Was wrong once: codecs handed in beside the functions. The two drifted; the signature is the schema.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cached_property
+from typing import Any, Generic, TypeVar, get_args, get_origin, get_type_hints
+
+from onefold.kernel.words import Answer, Decision, Dropped
+from onefold.terms.errors import Finding, LoadRefused
+from onefold.terms.ids import check_name
+from onefold.terms.typed import Codec, codec_of
+
+S = TypeVar("S")
+E = TypeVar("E")
+F = TypeVar("F")
+R = TypeVar("R")
+V = TypeVar("V")
+
+
+@dataclass(frozen=True, slots=True)
+class Codecs:
+    """How a module's words are written. `answers` is by port body: one codec for all that `on_answer` takes."""
+
+    event: Codec[Any]
+    fact: Codec[Any]
+    reply: Codec[Any]
+    view: Codec[Any]
+
+
+class Module(Generic[S, E, F, R, V]):
+    """How one kind of actor decides. All functions are pure: the same arguments, the same result.
+
+    name: also the kind of its actors. initial: the state of an actor without history. key: event to
+    actor. decide: (state, event, now) to Decision. evolve: (state, fact) to state. view: what a read
+    shows. on_answer, on_alarm: the same fold for what a port gave back and for the alarm.
+    wake: when it must next be woken, or None. event_id: event to id; default `event.id`.
+    snapshot: state to one fact whose evolve restores it; written every `snapshot_every` facts.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        initial: S,
+        key: Callable[[E], str],
+        decide: Callable[[S, E, datetime], Decision[F, R]],
+        evolve: Callable[[S, F], S],
+        view: Callable[[S], V],
+        on_answer: Callable[[S, Any, datetime], Decision[F, Any]] | None = None,
+        on_alarm: Callable[[S, datetime], Decision[F, Any]] | None = None,
+        wake: Callable[[S], datetime | None] | None = None,
+        event_id: Callable[[E], str] | None = None,
+        snapshot: Callable[[S], F] | None = None,
+        snapshot_every: int = 500,
+    ) -> None:
+        self.name = check_name(name, "module")
+        self.initial = initial
+        self.key = key
+        self.decide = decide
+        self.evolve = evolve
+        self.view = view
+        self.on_answer = on_answer
+        self.on_alarm = on_alarm
+        self.wake = wake
+        self.event_id: Callable[[E], str] = event_id if event_id is not None else _own_id
+        self.snapshot = snapshot
+        self.snapshot_every = snapshot_every
+        if wake is not None and on_alarm is None:
+            raise LoadRefused([Finding(f"module {name}", "has `wake` but no `on_alarm`; add what the alarm decides")])
+        if snapshot_every < 1:
+            raise LoadRefused([Finding(f"module {name}", "snapshot_every must be at least 1")])
+
+    def __repr__(self) -> str:
+        return f"<module {self.name}>"
+
+    @cached_property
+    def codecs(self) -> Codecs:
+        """Read from the annotations of decide, evolve and view. Raises: LoadRefused naming what is missing."""
+        event = self._parameter("decide", self.decide, 1)
+        fact = self._parameter("evolve", self.evolve, 1)
+        decision = self._result("decide", self.decide)
+        if get_origin(decision) is not Decision or len(get_args(decision)) != 2:
+            self._refuse("decide", "must be annotated to return Decision[Fact, Reply]")
+        return Codecs(
+            event=codec_of(event, tagged=True),
+            fact=codec_of(fact, tagged=True),
+            reply=codec_of(get_args(decision)[1]),
+            view=codec_of(self._result("view", self.view)),
+        )
+
+    @cached_property
+    def snapshot_kind(self) -> str | None:
+        """The "type" of the snapshot fact, from the annotation of `snapshot`."""
+        if self.snapshot is None:
+            return None
+        kind = self._result("snapshot", self.snapshot)
+        if not isinstance(kind, type):
+            self._refuse("snapshot", "must be annotated to return one fact class")
+        return str(kind.__name__)
+
+    @cached_property
+    def answer_body(self) -> Codec[Any] | None:
+        """The codec of what `on_answer` takes: the argument of its Answer[...], or None without one."""
+        if self.on_answer is None:
+            return None
+        answer = self._parameter("on_answer", self.on_answer, 1)
+        if get_origin(answer) is not Answer:
+            self._refuse("on_answer", "must take `answer: Answer[Type]`")
+        return codec_of(get_args(answer)[0])
+
+    @cached_property
+    def hears_drops(self) -> bool:
+        """Whether `on_answer` takes Dropped: then a person's drop comes back as an answer."""
+        if self.on_answer is None:
+            return False
+        body = get_args(self._parameter("on_answer", self.on_answer, 1))[0]
+        return body is Dropped or Dropped in get_args(body)
+
+    def _parameter(self, name: str, function: Callable[..., Any], index: int) -> Any:
+        parameters = list(inspect.signature(function).parameters)
+        if len(parameters) <= index:
+            self._refuse(name, f"takes too few parameters ({len(parameters)})")
+        hint = get_type_hints(function, include_extras=True).get(parameters[index])
+        if hint is None:
+            self._refuse(name, f"has no annotation for {parameters[index]!r}")
+        return hint
+
+    def _result(self, name: str, function: Callable[..., Any]) -> Any:
+        hints: Mapping[str, Any] = get_type_hints(function, include_extras=True)
+        if "return" not in hints:
+            self._refuse(name, "has no return annotation")
+        return hints["return"]
+
+    def _refuse(self, name: str, problem: str) -> None:
+        raise LoadRefused([Finding(f"module {self.name}, {name}", f"{problem}; the signature is the schema")])
+
+
+def _own_id(event: Any) -> str:
+    return str(event.id)

@@ -1,0 +1,96 @@
+"""kernel.tables - the rows of every actor, whatever its module.
+
+For: the five tables of the kernel, by declaration, and how they came to be.
+Never: a table for one module; a journal beside `turn`; a projection of it.
+Was wrong once: fact, event, owed and alarm as four tables keyed by text. Each fold dirtied a
+leaf in four trees, and 12,800 folds a second was the end of it; one row a fold is 40,000.
+
+A turn row is one fold: the event that came, the facts decided, the reply, and what was owed.
+Facts and processed ids are parts of it. `owed` holds only what is outstanding, `alarm` one row
+an actor, `sent` the keys a module named itself, so that a name is never used for other bytes.
+"""
+
+from __future__ import annotations
+
+from onefold.store.contract import Chain, Column, Create, Migration, Schema, Table
+
+ACTOR = Table(
+    "actor",
+    (
+        Column("n", "int"),
+        Column("kind", "text"),
+        Column("principal", "text"),
+        Column("key", "text"),
+        Column("slot", "int"),
+    ),
+    key=("n",),
+    serial=True,
+    unique=(("kind", "principal", "key"),),
+)
+
+TURN = Table(
+    "turn",
+    (
+        Column("n", "int"),
+        Column("actor", "int"),
+        Column("seq", "int"),  # how many facts the actor has after this turn
+        Column("prev", "int", null=True),
+        Column("event", "text"),
+        Column("digest", "bytes"),  # empty for ids only the kernel mints
+        Column("reply", "bytes", null=True),
+        Column("facts", "bytes"),  # a JSON array, each with its "type"
+        Column("owes", "bytes", null=True),  # a JSON array of [port, key]
+        Column("at", "int"),
+        Column("gen", "int"),
+    ),
+    key=("n",),
+    serial=True,
+    unique=(("actor", "event"),),
+    chain=Chain(by="actor", prev="prev"),
+)
+
+OWED = Table(
+    "owed",
+    (
+        Column("n", "int"),
+        Column("actor", "int"),
+        Column("slot", "int"),
+        Column("key", "text"),
+        Column("port", "text"),
+        Column("bytes", "bytes"),
+        Column("tries", "int"),
+        Column("next_at", "int", null=True),  # None: parked
+        Column("state", "text"),  # ready, sending, parked, uncertain
+        Column("error", "text", null=True),
+        Column("at", "int"),  # when it was owed
+    ),
+    key=("n",),
+    serial=True,
+    index=(("actor",),),
+)
+
+SENT = Table(
+    "sent",
+    (Column("actor", "int"), Column("key", "text"), Column("digest", "bytes")),
+    key=("actor", "key"),
+)
+
+ALARM = Table(
+    "alarm",
+    (
+        Column("actor", "int"),
+        Column("kind", "text"),
+        Column("slot", "int"),
+        Column("at", "int", null=True),  # None: parked, see error
+        Column("tries", "int"),
+        Column("error", "text", null=True),
+    ),
+    key=("actor",),
+    index=(("kind", "at"),),
+)
+
+KERNEL = Schema(
+    "kernel",
+    (ACTOR, TURN, OWED, SENT, ALARM),
+    (Migration(1, oldest=1, steps=(Create(ACTOR), Create(TURN), Create(OWED), Create(SENT), Create(ALARM))),),
+)

@@ -1,0 +1,344 @@
+"""node.lane - the turns of one space, many to a commit.
+
+For: taking the queued turns, deciding them on their heads, writing them in one body, answering.
+Never: decides inside a transaction; answers before the commit its head came from; guesses what
+a commit did.
+Was wrong once: a decline answered at once, since it writes no fact. It stood on a fold whose
+commit then failed: the caller held an answer from a world that never was.
+
+    ask     which of these ids are known already?           (outside any transaction)
+    body    duplicates apart, decide the rest in order; rows
+    landed  done: durable = head, answer, send · else: drop every actor touched, answer the fault
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Generator, Mapping
+from typing import Any, Protocol
+
+from onefold.kernel.alarm import Alarm, after_failure, soonest, tightened
+from onefold.kernel.drain import FRESH_MS, IN_FLIGHT_MS
+from onefold.kernel.fold import Folded, Folder
+from onefold.kernel.tables import TURN
+from onefold.node.batch import Batch, Beside, Retake
+from onefold.node.resident import Resident, Turn
+from onefold.store.contract import Answer, Body, Done, Last, Outcome, Query, Row, Space, Unknown, Verb
+from onefold.terms.errors import Busy, DecideFailed, OnefoldError, OutcomeUnknown
+from onefold.terms.ids import principal_text
+from onefold.terms.instant import Instant, moment, up
+from onefold.terms.limits import QUEUE_PER_ACTOR, QUEUE_PER_SPACE
+
+AT_ONCE = 512  # turns a commit: beyond it a commit gets longer, not cheaper a turn
+
+_DIGEST, _REPLY = TURN.at["digest"], TURN.at["reply"]
+_ACTOR, _EVENT = TURN.at["actor"], TURN.at["event"]
+
+
+class After(Protocol):
+    """Whom the lane tells after a commit; called on the loop's thread, never raises."""
+
+    def folded(self, resident: Resident, folded: Folded) -> None: ...
+    def armed(self, at: int) -> None: ...
+    def dropped(self, resident: Resident) -> None: ...
+
+
+class Retaken(OnefoldError):
+    """Stays inside the node: a fold this one stood on was refused, so this one is taken again."""
+
+
+class Lane:
+    """A party of its space's commits. One lane a space; turns of one actor keep their order."""
+
+    def __init__(
+        self,
+        space: Space,
+        folder: Folder,
+        now: Callable[[], Instant],
+        after: After,
+        beside: Mapping[str, Beside],
+    ) -> None:
+        self.space = space
+        self._folder = folder
+        self._now = now
+        self._after = after
+        self._beside = beside
+        self._queue: deque[Turn] = deque()
+        self._joined = False
+        self._asked: list[Turn] = []
+        self._flying: deque[Batch] = deque()
+        self._settled: asyncio.Future[None] | None = None
+
+    # --- taking turns ---------------------------------------------------------------------
+
+    def submit(self, turn: Turn) -> None:
+        """Queue a turn. Raises: Busy, before anything exists, when the actor or the space is full."""
+        resident = turn.resident
+        if resident.pending >= QUEUE_PER_ACTOR:
+            raise Busy(f"{resident.base.kind} {resident.base.key}", QUEUE_PER_ACTOR)
+        if len(self._queue) >= QUEUE_PER_SPACE:
+            raise Busy(f"the space {self.space.name}", QUEUE_PER_SPACE)
+        resident.pending += 1
+        self._queue.append(turn)
+        if not self._joined:
+            self._joined = True
+            self.space.join(self)
+
+    async def settled(self) -> None:
+        """Wait until no turn is queued or committing."""
+        while self._queue or self._asked or self._flying:
+            self._settled = asyncio.get_running_loop().create_future()
+            await self._settled
+
+    def ask(self) -> tuple[Query, ...]:
+        self._joined = False
+        queue = self._queue
+        self._asked = [queue.popleft() for _ in range(min(len(queue), AT_ONCE))]
+        if queue:
+            self._joined = True
+            self.space.join(self)
+        keys: list[Row] = [(t.resident.base.actor, t.event) for t in self._asked if t.probe and not t.resident.fresh]
+        return (Query(TURN, on=("actor", "event"), keys=keys),) if keys else ()
+
+    # --- deciding -------------------------------------------------------------------------
+
+    def body(self, answers: tuple[Answer, ...]) -> Body[Retake | None] | None:
+        batch = Batch()
+        met: dict[tuple[Any, Any], Row] = {}
+        if answers:
+            met = {(row[_ACTOR], row[_EVENT]): row for row in answers[0]}
+        turns, self._asked = self._asked, []
+        now = self._now()
+        for turn in turns:
+            if turn.resident.gone:
+                turn.resident.pending -= 1
+                turn.landed(None, Retaken())
+            elif turn.decide is None:
+                self._change(batch, turn)
+            else:
+                self._take(batch, turn, met, now)
+        if not batch.verdicts:
+            return None
+        if not batch.writes and not self._flying:
+            self._settle(batch)
+            return None
+        self._flying.append(batch)
+        return lambda: _run(batch)
+
+    def _take(self, batch: Batch, turn: Turn, met: dict[tuple[Any, Any], Row], now: int) -> None:
+        base = turn.resident.base
+        event = turn.event
+        if event is not None:
+            key = (base.actor, event)
+            row = met.get(key) if met else None
+            if row is not None:
+                batch.repeat(turn, row[_DIGEST], row[_REPLY])  # type: ignore[arg-type]
+                return
+            first = batch.by_event.get(key)
+            if first is not None:
+                batch.join(turn, first)
+                return
+        if now < base.at:
+            now = base.at
+        try:
+            assert turn.decide is not None
+            decision = turn.decide(base.state, moment(now))
+            if event is None and not decision.facts and not decision.owed:
+                self._stirred(batch, turn, now, None)
+                return
+            module = turn.resident.module
+            folded = self._folder.fold(module, base, event, turn.digest, decision, now, replies=turn.replies)
+        except OnefoldError as fault:
+            self._failed(batch, turn, now, fault)
+        except Exception as fault:  # noqa: BLE001 - the door: a module's own fault is its caller's answer
+            self._failed(batch, turn, now, DecideFailed(base.kind, base.key, type(fault).__name__, str(fault)))
+        else:
+            self._keep(batch, turn, folded, now)
+
+    def _keep(self, batch: Batch, turn: Turn, folded: Folded, now: int) -> None:
+        resident = turn.resident
+        base = resident.base
+        batch.fold(turn, folded)
+        if resident.fresh:
+            batch.created[resident] = (base.actor, base.kind, principal_text(base.principal), base.key, base.slot)
+        batch.turns.append(folded.turn)
+        base.state = folded.state
+        base.seq = folded.seq
+        base.snapshot_seq = folded.snapshot_seq
+        base.last = folded.n
+        base.at = now
+        if turn.removes is not None:
+            batch.removed.append((turn.removes,))
+        for item in folded.owed:
+            batch.owe(base, item)
+        for n, key, digest in folded.named:
+            batch.name(turn, (base.actor, key, digest), n)
+        if folded.local:
+            batch.local.extend(folded.local)
+        beside = self._beside.get(base.kind)
+        if beside is not None and folded.facts:
+            batch.put_beside(turn, beside(base, folded.facts))
+        self._arm(batch, resident, folded, now, rang=turn.event is None)
+
+    def _change(self, batch: Batch, turn: Turn) -> None:
+        """A row without a fold: a confirmation that nobody hears, or a try that failed."""
+        resident = turn.resident
+        if turn.removes is not None:
+            batch.removed.append((turn.removes,))
+        if turn.change is not None:
+            batch.changed.append((resident, turn.change))
+            row = batch.alarms.get(resident, resident.alarm)
+            if tightened(row, turn.change.next_at):
+                batch.alarms[resident] = Alarm(turn.change.next_at, row.tries, row.error, True)
+        if turn.alarm is not None:
+            batch.alarms[resident] = turn.alarm
+        batch.stir(turn)
+
+    # --- the alarm row --------------------------------------------------------------------
+
+    def _wake(self, resident: Resident) -> int | None:
+        wake = resident.module.wake
+        at = None if wake is None else wake(resident.base.state)
+        return None if at is None else up(at)
+
+    def _arm(self, batch: Batch, resident: Resident, folded: Folded, now: int, *, rang: bool) -> None:
+        wake = self._wake(resident)
+        row = batch.alarms.get(resident, resident.alarm)
+        if resident.failed_wake is not None:
+            if wake == resident.failed_wake:
+                wake = row.at
+            else:
+                resident.failed_wake = None
+                row = Alarm(row.at, 0, None, row.written)
+        due = wake
+        if folded.owed:
+            owed = min(item.next_at for item in folded.owed if item.next_at is not None)
+            due = soonest(wake, owed if owed > now else now + FRESH_MS)
+        if rang:
+            due = soonest(due, self._owed_due(resident, now))
+            batch.alarms[resident] = Alarm() if due is None else Alarm(due, row.tries, row.error, True)
+        elif tightened(row, due):
+            batch.alarms[resident] = Alarm(due, row.tries, row.error, True)
+
+    def _owed_due(self, resident: Resident, now: int) -> int | None:
+        """The soonest instant at which an outstanding row must be looked at again."""
+        return min(
+            (
+                now + IN_FLIGHT_MS if item.in_flight else max(item.next_at, now + 1)
+                for item in resident.owed.values()
+                if item.next_at is not None
+            ),
+            default=None,
+        )
+
+    def _stirred(self, batch: Batch, turn: Turn, now: int, fault: OnefoldError | None) -> None:
+        """An alarm that changed nothing: it was early, or its wake failed."""
+        resident = turn.resident
+        wake = self._wake(resident)
+        owed = self._owed_due(resident, now)
+        if wake is not None and wake <= now:
+            resident.failed_wake = wake
+            row = after_failure(resident.alarm, now, str(fault) if fault else NO_CHANGE)
+            if owed is not None and (row.at is None or owed < row.at):
+                row = Alarm(owed, row.tries, row.error, True)
+        else:
+            due = soonest(wake, owed)
+            row = Alarm() if due is None else Alarm(due, 0, None, True)
+        batch.alarms[resident] = row
+        batch.stir(turn)
+
+    def _failed(self, batch: Batch, turn: Turn, now: int, fault: OnefoldError) -> None:
+        if turn.event is None:
+            self._stirred(batch, turn, now, fault)
+        else:
+            batch.refuse(turn, fault)
+
+    def authored(self, turn: Turn) -> Body[Retake | None]:
+        """The body of a turn that commits together with what its author wrote. `landed` must be told.
+
+        Raises: the fault, when the turn is refused.
+        """
+        turn.resident.pending += 1
+        batch = Batch()
+        self._take(batch, turn, {}, self._now())
+        fault = batch.verdicts[0].fault
+        if fault is not None:
+            turn.resident.pending -= 1
+            raise fault
+        self._flying.append(batch)
+        return lambda: _run(batch)
+
+    # --- landing --------------------------------------------------------------------------
+
+    def landed(self, outcome: Outcome[Any]) -> None:
+        if self._settled is not None and not self._settled.done():
+            self._settled.set_result(None)
+        if not self._flying:
+            return  # nothing was to be written
+        batch = self._flying.popleft()
+        if isinstance(outcome, Done):
+            if isinstance(outcome.value, Retake):
+                self._drop(batch, dict(outcome.value.refused), Retaken())
+            else:
+                self._settle(batch)
+        elif isinstance(outcome, Unknown):
+            self._drop(batch, {}, None)
+        else:
+            self._drop(batch, {}, outcome.error)
+
+    def _settle(self, batch: Batch) -> None:
+        after = self._after
+        for resident, row in batch.alarms.items():
+            resident.alarm = row
+            if row.at is not None:
+                after.armed(row.at)
+        for resident in batch.created:
+            resident.fresh = False
+        for verdict in batch.verdicts:
+            turn, folded = verdict.turn, verdict.folded
+            resident = turn.resident
+            resident.pending -= 1
+            if turn.removes is not None:
+                resident.owed.pop(turn.removes, None)
+            if turn.change is not None:
+                resident.owed[turn.change.n] = turn.change
+            if folded is None:
+                turn.landed(*verdict.answer())
+                continue
+            resident.durable = folded.state
+            resident.durable_seq = folded.seq
+            for item in folded.owed:
+                if item.n not in batch.unowed:
+                    resident.owed[item.n] = item
+            turn.landed(folded.reply, None)
+            after.folded(resident, folded)
+
+    def _drop(self, batch: Batch, refused: Mapping[Turn, OnefoldError], fault: OnefoldError | None) -> None:
+        """Forget every actor this batch or its successors touched: the rows are the truth."""
+        for flying in (batch, *self._flying):
+            flying.void = True
+            for verdict in flying.verdicts:
+                resident = verdict.turn.resident
+                if not resident.gone:
+                    resident.gone = True
+                    self._after.dropped(resident)
+        for verdict in batch.verdicts:
+            turn = verdict.turn
+            turn.resident.pending -= 1
+            turn.landed(None, refused.get(turn) or fault or OutcomeUnknown((turn.event or "a/alarm")[2:]))
+
+
+NO_CHANGE = "the alarm was folded and changed nothing, yet its wake is still due"
+
+
+def _run(batch: Batch) -> Generator[tuple[Verb, ...], tuple[Answer, ...], Last[Retake | None]]:
+    """The body: one question where a key must be known first, and one write."""
+    if batch.void:
+        return Last((), Retake(()))
+    questions = batch.questions()
+    if questions:
+        refused = batch.heard((yield questions))
+        if refused:
+            return Last((), Retake(tuple(refused)))
+    return Last(batch.all_writes(), None)

@@ -1,0 +1,374 @@
+"""node.node - actors resident in this process: activated when needed, evicted when not.
+
+For: one actor in memory for each key in use, one lane a space, turns in order, room for others.
+Never: owns the truth; sends; knows what a module means; evicts an actor in a turn.
+Was wrong once: evicting any actor. The busiest one went as often as the one nobody asked for.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
+from typing import Any, Protocol
+
+from onefold.kernel.alarm import Alarm
+from onefold.kernel.fold import Base, Folded, Folder, Outstanding
+from onefold.kernel.module import Module
+from onefold.kernel.rebuild import has_snapshot, outstanding, owed_rows, page, rebuild
+from onefold.kernel.tables import ACTOR, ALARM
+from onefold.kernel.words import NOTHING, Decision
+from onefold.node.batch import Beside
+from onefold.node.lane import After, Lane, Retaken
+from onefold.node.resident import Resident, Turn
+from onefold.store.contract import Query, Row, Space
+from onefold.terms.errors import OutcomeUnknown, UnknownName, WaitsForCode
+from onefold.terms.ids import ActorId, principal_of, principal_text
+from onefold.terms.instant import Instant, up
+from onefold.terms.typed import UnknownKind
+
+Decide = Callable[[Any, datetime], Decision[Any, Any]]
+
+
+Opening = Callable[[], Awaitable[tuple[Space, Folder]]]
+
+
+class Home:
+    """Where the rows of some kinds are: a space, opened when first needed, and its lane."""
+
+    def __init__(self, name: str, opening: Opening, make: Callable[[Space, Folder], Lane]) -> None:
+        self.name = name
+        self.kinds: list[str] = []
+        self.lane: Lane | None = None
+        self._opening = opening
+        self._make = make
+        self._opened: asyncio.Task[Lane] | None = None
+
+    async def open(self) -> Lane:
+        """The lane; opens the space the first time. Raises: what opening raises; it is tried again then."""
+        if self.lane is not None:
+            return self.lane
+        if self._opened is None:
+            self._opened = asyncio.get_running_loop().create_task(self._open())
+        try:
+            return await asyncio.shield(self._opened)
+        finally:
+            self._forget_opening()
+
+    def _forget_opening(self) -> None:
+        if self._opened is not None and self._opened.done():
+            self._opened = None
+
+    async def _open(self) -> Lane:
+        self.lane = self._make(*await self._opening())
+        return self.lane
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """One kind of actor: how it decides, and where its rows are."""
+
+    module: Module[Any, Any, Any, Any, Any]
+    home: Home
+
+
+class Outside(Protocol):
+    """What the node tells its host, on the loop's thread; never raises."""
+
+    def send(self, resident: Resident, item: Outstanding) -> None: ...
+    def folded(self, resident: Resident, folded: Folded) -> None: ...
+    def armed(self, space: str, at: int) -> None: ...
+
+
+class Node:
+    """Keeps up to `capacity` actors resident; the least recently used idle one makes room."""
+
+    def __init__(self, now: Callable[[], Instant], outside: Outside, capacity: int = 10_000) -> None:
+        self._now = now
+        self._outside = outside
+        self._capacity = capacity
+        self._kinds: dict[str, Kind] = {}
+        self._residents: OrderedDict[ActorId, Resident] = OrderedDict()
+        self._by_number: dict[tuple[str, int], Resident] = {}
+        self._arriving: dict[ActorId, asyncio.Future[Resident]] = {}
+        self.evictions = 0
+
+    # --- spaces and kinds -------------------------------------------------------------------
+
+    def keep(
+        self,
+        name: str,
+        opening: Opening,
+        modules: Sequence[Module[Any, Any, Any, Any, Any]],
+        beside: Mapping[str, Beside] | None = None,
+    ) -> Home:
+        """Serve these kinds from the space `name`, which `opening` opens when first needed."""
+        rows = beside or {}
+        home = Home(name, opening, lambda space, folder: Lane(space, folder, self._now, self._told(name), rows))
+        for module in modules:
+            home.kinds.append(module.name)
+            self._kinds[module.name] = Kind(module, home)
+        return home
+
+    def _told(self, space: str) -> After:
+        return _Told(self, space)
+
+    def kind(self, name: str) -> Kind:
+        """Raises: UnknownName."""
+        found = self._kinds.get(name)
+        if found is None:
+            raise UnknownName("module", name)
+        return found
+
+    @property
+    def resident_count(self) -> int:
+        return len(self._residents)
+
+    async def settled(self) -> None:
+        """Wait until no turn is queued or committing in any space."""
+        for kind in self._kinds.values():
+            if kind.home.lane is not None:
+                await kind.home.lane.settled()
+
+    # --- turns ------------------------------------------------------------------------------
+
+    async def fold(
+        self,
+        at: ActorId,
+        event: str | None,
+        digest: bytes,
+        decide: Decide | None,
+        *,
+        replies: bool = True,
+        probe: bool = True,
+        removes: int | None = None,
+        change: Outstanding | None = None,
+    ) -> Any:
+        """Fold one thing into an actor; its reply, after the commit.
+
+        Raises: KeyConflict, Busy, TooLarge, StoreUnavailable, DecideFailed, WaitsForCode; OutcomeUnknown
+        when the commit's answer was lost twice.
+        """
+        unknown = 0
+        while True:
+            resident = self._residents.get(at)
+            if resident is None:
+                resident = await self.activate(at)
+            else:
+                self._residents.move_to_end(at)
+            owes = removes if removes is not None else change.n if change is not None else None
+            if owes is not None and owes not in resident.owed:
+                return None  # it was confirmed or dropped meanwhile
+            future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+            turn = Turn(
+                resident,
+                event,
+                digest,
+                decide,
+                future,
+                replies=replies,
+                probe=probe or bool(unknown),
+                removes=removes,
+                change=change,
+            )
+            lane = self._kinds[at.kind].home.lane
+            assert lane is not None  # the actor was activated from it
+            lane.submit(turn)
+            try:
+                return await future
+            except Retaken:
+                continue
+            except OutcomeUnknown:
+                # Looked up by id, not retried blindly: the id is asked before it is folded again.
+                unknown += 1
+                if unknown > 1 or event is None:
+                    raise
+
+    async def read(self, at: ActorId) -> Any:
+        """The durable state; the initial one for an actor without history. Never folds."""
+        resident = self._residents.get(at)
+        if resident is None:
+            resident = await self.activate(at)
+        return resident.durable
+
+    async def ring(self, resident: Resident) -> None:
+        """The actor's alarm: fold its wake if that is due, write the row exactly, send what is due."""
+        module = resident.module
+        at = ActorId(resident.base.kind, resident.base.principal, resident.base.key)
+        decide = partial(_on_ring, module)
+        await self.fold(at, None, b"", decide, replies=False, probe=False)
+        current = self._residents.get(at)
+        if current is not None:
+            self.send_due(current)
+
+    async def rearm(self, at: ActorId) -> None:
+        """Ring an alarm that was parked, with a fresh count."""
+        resident = await self.activate(at)
+        resident.failed_wake = None
+        resident.alarm = Alarm(self._now(), 0, None, True)
+        await self.ring(resident)
+
+    async def disarm(self, at: ActorId) -> None:
+        """Take a parked alarm away. The actor's next event arms it again if its wake is still due."""
+        resident = await self.activate(at)
+        lane = await self.kind(at.kind).home.open()
+        future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        lane.submit(Turn(resident, None, b"", None, future, replies=False, probe=False, alarm=Alarm()))
+        await future
+
+    def send_due(self, resident: Resident) -> None:
+        """Hand every owed row that is due and not on its way to the sender."""
+        now = self._now()
+        for item in list(resident.owed.values()):
+            if item.next_at is not None and item.next_at <= now and not item.in_flight:
+                self._outside.send(resident, item)
+
+    # --- residency --------------------------------------------------------------------------
+
+    async def activate(self, at: ActorId) -> Resident:
+        """The actor, read from its rows if it is not in memory. Raises: WaitsForCode, StoreUnavailable."""
+        resident = self._residents.get(at)
+        if resident is not None:
+            return resident
+        arriving = self._arriving.get(at)
+        if arriving is None:
+            arriving = asyncio.get_running_loop().create_future()
+            self._arriving[at] = arriving
+            try:
+                resident = await self._read_rows(at)
+            except BaseException as fault:
+                arriving.set_exception(fault)
+                arriving.exception()
+                raise
+            else:
+                self._residents[at] = resident
+                self._by_number[(resident.base.kind, resident.base.actor)] = resident
+                arriving.set_result(resident)
+                self._make_room()
+            finally:
+                del self._arriving[at]
+        return await arriving
+
+    async def activate_numbers(self, kind: str, numbers: Sequence[int]) -> list[Resident]:
+        """The actors behind these row numbers; those that cannot be activated now are left out."""
+        found = [self._by_number[(kind, n)] for n in numbers if (kind, n) in self._by_number]
+        missing: list[Row] = [(n,) for n in numbers if (kind, n) not in self._by_number]
+        if missing:
+            lane = await self.kind(kind).home.open()
+            (rows,) = await lane.space.look(Query(ACTOR, on=("n",), keys=missing))
+            for _n, of, principal, key, _slot in rows:
+                found.append(await self.activate(ActorId(of, principal_of(principal), key)))
+        return found
+
+    async def _read_rows(self, at: ActorId) -> Resident:
+        kind = self.kind(at.kind)
+        space, module = (await kind.home.open()).space, kind.module
+        (actors,) = await space.look(
+            Query(ACTOR, on=("kind", "principal", "key"), keys=[(at.kind, principal_text(at.principal), at.key)])
+        )
+        if not actors:
+            base = Base(space.mint(ACTOR), 0, at.kind, at.principal, at.key, module.initial, 0, 0, None, 0)
+            return Resident(module, base, Alarm(), fresh=True)
+        number, slot = actors[0][0], actors[0][4]
+        turns, owed, alarms = await space.look(
+            page(number), outstanding(number), Query(ALARM, on=("actor",), keys=[(number,)])
+        )
+        turns = list(turns)
+        while turns and turns[-1][3] is not None and not has_snapshot(module, turns):
+            (more,) = await space.look(page(number, before=turns[-1][0]))
+            if not more:
+                break
+            turns.extend(more)
+        try:
+            state, snapshot_seq = rebuild(module, turns)
+        except UnknownKind as unknown:
+            raise WaitsForCode(at.kind, at.key, unknown.kind) from None
+        newest = turns[0] if turns else None
+        seq, last, now = (newest[2], newest[0], newest[9]) if newest else (0, None, 0)
+        base = Base(number, slot, at.kind, at.principal, at.key, state, seq, snapshot_seq, last, now)
+        alarm = Alarm(alarms[0][3], alarms[0][4], alarms[0][5], True) if alarms else Alarm()
+        resident = Resident(module, base, alarm, fresh=False)
+        resident.owed = {item.n: item for item in owed_rows(owed)}
+        if alarm.tries and module.wake is not None:
+            wake = module.wake(state)
+            resident.failed_wake = None if wake is None else up(wake)
+        return resident
+
+    def _make_room(self) -> None:
+        over = len(self._residents) - self._capacity
+        if over <= 0:
+            return
+        leaving = [at for at, resident in self._first_few(64 + over) if resident.idle][:over]
+        for at in leaving:
+            self.evict(at)
+
+    def _first_few(self, count: int) -> list[tuple[ActorId, Resident]]:
+        few: list[tuple[ActorId, Resident]] = []
+        for pair in self._residents.items():
+            few.append(pair)
+            if len(few) >= count:
+                break
+        return few
+
+    def evict(self, at: ActorId) -> bool:
+        """Drop an idle actor from memory; its rows stay. Returns whether it was there and idle."""
+        resident = self._residents.get(at)
+        if resident is None or not resident.idle:
+            return False
+        self._forget(resident, at)
+        self.evictions += 1
+        return True
+
+    def _forget(self, resident: Resident, at: ActorId) -> None:
+        resident.gone = True
+        if self._residents.get(at) is resident:
+            del self._residents[at]
+            self._by_number.pop((at.kind, resident.base.actor), None)
+
+    def resident(self, at: ActorId) -> Resident | None:
+        """The actor if it is in memory."""
+        return self._residents.get(at)
+
+    # --- told by the lanes --------------------------------------------------------------------
+
+    def folded(self, resident: Resident, folded: Folded) -> None:
+        if folded.facts:
+            for watch in tuple(resident.watchers):
+                watch(folded.facts)
+        now = folded.turn[9]
+        for item in folded.owed:
+            if item.n in resident.owed and item.next_at is not None and item.next_at <= now:  # type: ignore[operator]
+                self._outside.send(resident, item)
+        self._outside.folded(resident, folded)
+
+    def armed(self, space: str, at: int) -> None:
+        self._outside.armed(space, at)
+
+    def dropped(self, resident: Resident) -> None:
+        base = resident.base
+        self._forget(resident, ActorId(base.kind, base.principal, base.key))
+
+
+class _Told:
+    """One lane's news, with the name of its space."""
+
+    __slots__ = ("_node", "_space", "dropped", "folded")
+
+    def __init__(self, node: Node, space: str) -> None:
+        self._node = node
+        self._space = space
+        self.folded = node.folded
+        self.dropped = node.dropped
+
+    def armed(self, at: int) -> None:
+        self._node.armed(self._space, at)
+
+
+def _on_ring(module: Module[Any, Any, Any, Any, Any], state: Any, now: datetime) -> Decision[Any, Any]:
+    if module.wake is None or module.on_alarm is None:
+        return NOTHING
+    wake = module.wake(state)
+    return module.on_alarm(state, now) if wake is not None and wake <= now else NOTHING

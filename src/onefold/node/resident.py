@@ -1,0 +1,112 @@
+"""node.resident - one actor in memory: a durable state, a head, what it owes, when it wakes.
+
+For: what a turn needs without reading a row.
+Never: is the truth. All of it is read again from the rows after an eviction or a failed commit.
+Was wrong once: one state, changed when a turn was decided. A read then showed what a failed
+commit took back.
+"""
+
+from __future__ import annotations
+
+from asyncio import Future
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from typing import Any
+
+from onefold.kernel.alarm import Alarm
+from onefold.kernel.fold import Base, Outstanding
+from onefold.kernel.module import Module
+from onefold.kernel.words import Decision
+from onefold.terms.errors import OnefoldError
+
+Watch = Callable[[Sequence[Any]], None]
+
+
+class Resident:
+    """`base` is the head: turns decide on it. `durable` is what reads show.
+
+    pending: turns queued or committing. owed: outstanding rows, by number, as committed.
+    failed_wake: the wake instant (ms) whose fold failed; it counts from the row's retry.
+    """
+
+    __slots__ = (
+        "alarm",
+        "base",
+        "durable",
+        "durable_seq",
+        "failed_wake",
+        "fresh",
+        "gone",
+        "module",
+        "owed",
+        "pending",
+        "sending",
+        "watchers",
+    )
+
+    def __init__(self, module: Module[Any, Any, Any, Any, Any], base: Base, alarm: Alarm, *, fresh: bool) -> None:
+        self.module = module
+        self.base = base
+        self.durable: Any = base.state
+        self.durable_seq = base.seq
+        self.alarm = alarm
+        self.owed: dict[int, Outstanding] = {}
+        self.fresh = fresh  # its actor row is not committed yet
+        self.pending = 0
+        self.sending = 0
+        self.gone = False
+        self.failed_wake: int | None = None
+        self.watchers: list[Watch] = []
+
+    @property
+    def idle(self) -> bool:
+        """Whether it may be evicted: nothing queued, nothing on its way out, nobody watching."""
+        return not (self.pending or self.sending or self.watchers)
+
+
+class Turn:
+    """One thing for an actor to fold.
+
+    event: its row text, or None for an alarm. digest: of its payload; empty for ids only the kernel
+    mints. decide: (state, now) to Decision, or None for rows without a fold. probe: whether the id may
+    have been folded before. removes: the owed row that this confirms. change: the owed row after a try.
+    alarm: the alarm row as a person wants it.
+    `landed` is called once, after the commit, with the reply or the fault.
+    """
+
+    __slots__ = ("alarm", "change", "decide", "digest", "event", "future", "probe", "removes", "replies", "resident")
+
+    def __init__(
+        self,
+        resident: Resident,
+        event: str | None,
+        digest: bytes,
+        decide: Callable[[Any, datetime], Decision[Any, Any]] | None,
+        future: Future[Any],
+        *,
+        replies: bool = True,
+        probe: bool = True,
+        removes: int | None = None,
+        change: Outstanding | None = None,
+        alarm: Alarm | None = None,
+    ) -> None:
+        self.resident = resident
+        self.event = event
+        self.digest = digest
+        self.decide = decide
+        self.future = future
+        self.replies = replies
+        self.probe = probe
+        self.removes = removes
+        self.change = change
+        self.alarm = alarm
+
+    def landed(self, reply: Any, fault: OnefoldError | None) -> None:
+        """Answer whoever waits; nobody does once its caller was cancelled."""
+        future = self.future
+        if future.done():
+            return
+        if fault is None:
+            future.set_result(reply)
+        else:
+            future.set_exception(fault)
