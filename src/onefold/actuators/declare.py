@@ -1,0 +1,244 @@
+"""actuators.declare - `@actuator`: one function becomes a value that can be offered.
+
+For: reading a function's signature, its options, its schemas, and the check of what is sent to it.
+Never: registers anything; runs the function; has an option that does nothing yet.
+Was wrong once: options with defaults for what was not built. A limit that nobody kept was believed.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Generic, Literal, NoReturn, Protocol, TypeVar, cast, get_type_hints, overload
+
+from msgspec import Raw
+
+from onefold.actuators import blocking
+from onefold.actuators.arguments import check_arguments
+from onefold.actuators.module import RunModule, module_of
+from onefold.actuators.run import Run
+from onefold.actuators.schema import Schema, input_schema, output_schema
+from onefold.actuators.words import Start
+from onefold.kernel.port import Port
+from onefold.terms.codec import Json, canonical, digest
+from onefold.terms.errors import Finding, LoadRefused
+from onefold.terms.ids import check_name, nearest
+from onefold.terms.typed import codec_of
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+
+I = TypeVar("I")  # noqa: E741 - the input
+O = TypeVar("O")  # noqa: E741 - the output
+Webhook = Literal["standard", "stripe", "github", "slack"]
+LongWait = Literal["auto", "receipt", "task"]
+HINTS = {"read_only": False, "destructive": True, "idempotent": False, "open_world": True}
+"""What is said of a tool whose author says nothing: the careful answer to each."""
+HOST = re.compile(r"https://[a-z0-9]([a-z0-9.-]*[a-z0-9])?(:\d{1,5})?", re.ASCII)
+VARIABLE = re.compile(r"env:[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
+
+
+class Actuator(Generic[I, O]):
+    """A durable function as a value.
+
+    function: the plain function. model: its input, or None. is_async: whether it runs as a task or in
+    a thread. ports: names of the ports it declares. result: the codec of its return annotation.
+    """
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        *,
+        name: str | None = None,
+        description: str | None = None,
+        capabilities: Sequence[str | Port[Any, Any]] = (),
+        migrations: Sequence[str] = (),
+        dedupe_by: Sequence[str] = (),
+        tool: bool = True,
+        webhook: Webhook | None = None,
+        long_wait: LongWait = "auto",
+        hints: Mapping[str, bool] | None = None,
+    ) -> None:
+        self.function = function
+        self.name = check_name(name if name is not None else getattr(function, "__name__", None), "actuator")
+        self.description = inspect.cleandoc(description or function.__doc__ or "")
+        self.is_async = inspect.iscoroutinefunction(function)
+        self.model, returns = self._signature()
+        self.result = codec_of(returns)
+        self.input_schema: Schema = input_schema(self.model, f"actuator {self.name}")
+        self.output_schema: Schema = output_schema(self.result.schema())
+        self.capabilities = tuple(self._capability(item) for item in _items(capabilities, self._refuse, "capabilities"))
+        self.ports = frozenset(item.name for item in self.capabilities if isinstance(item, Port))
+        self.migrations = tuple(self._migration(item) for item in _items(migrations, self._refuse, "migrations"))
+        self.dedupe_by = tuple(self._field(item) for item in _items(dedupe_by, self._refuse, "dedupe_by"))
+        self.tool = bool(tool)
+        self.webhook = self._one_of("webhook", webhook, (None, "standard", "stripe", "github", "slack"))
+        self.long_wait = self._one_of("long_wait", long_wait, ("auto", "receipt", "task"))
+        self.hints = self._hints(hints or {})
+
+    def __repr__(self) -> str:
+        return f"<actuator {self.name}>"
+
+    def __call__(self, *args: object, **values: object) -> NoReturn:
+        raise TypeError(f"{self.name} is an actuator; start it with app.call or app.start, or use {self.name}.function")
+
+    def check(self, arguments: Json) -> I:
+        """The input made of what was sent. Raises: BadArguments with one fault a field; nothing was started."""
+        return cast(I, check_arguments(self.model, self.input_schema["properties"], arguments))
+
+    def written(self, value: I | None) -> bytes:
+        """The input as canonical JSON, kept with the run. Raises: TypeError for a value of another class."""
+        if self.model is None:
+            return b"null"
+        if not isinstance(value, self.model):
+            raise TypeError(f"{self.name} takes a {self.model.__name__}, not a {type(value).__name__}")
+        return canonical(value.model_dump(mode="json", by_alias=True))
+
+    def agreeing(self, value: I | None) -> str | None:
+        """What this call shares with those that agree on `dedupe_by`: a digest, or None without such fields."""
+        if not self.dedupe_by or self.model is None:
+            return None
+        told = cast("BaseModel", value).model_dump(mode="json", by_alias=True)
+        return digest(canonical([told.get(name) for name in self.dedupe_by])).hex()
+
+    def start(
+        self,
+        *,
+        run: str,
+        input: bytes,
+        key: str | None = None,
+        principal: str | None = None,
+        dedupe: str | None = None,
+        nonce: str = "",
+    ) -> Start:
+        """The event that creates a run. `input` is what `written` gave."""
+        return Start(run, self.name, Raw(input), key, principal, dedupe, nonce)
+
+    @cached_property
+    def module(self) -> RunModule:
+        """How one run of this actuator decides: an actor of the kind that is the actuator's name."""
+        return module_of(self.name)
+
+    def read_input(self, raw: Any) -> I:
+        """The way back. Raises: ValueError when newer code no longer takes it."""
+        if self.model is None:
+            return cast(I, None)
+        return cast(I, self.model.model_validate_json(bytes(raw)))
+
+    # --- reading the declaration ------------------------------------------------------------------
+
+    def _signature(self) -> tuple[type[BaseModel] | None, Any]:
+        parameters = list(inspect.signature(self.function).parameters.values())
+        hints = self._annotations()
+        if not parameters:
+            self._refuse("takes no parameter; its first is `run: Run`")
+        run = blocking.Run if not self.is_async else Run
+        if hints.get(parameters[0].name) is not run:
+            other = "async def" if hints.get(parameters[0].name) is Run else "def"
+            told = "onefold.blocking.Run" if not self.is_async else "onefold.Run"
+            hint = f", or write it as `{other}`" if hints.get(parameters[0].name) in (Run, blocking.Run) else ""
+            self._refuse(f"parameter {parameters[0].name!r} must be annotated `{told}`{hint}")
+        if len(parameters) > 2:
+            extra = ", ".join(repr(p.name) for p in parameters[2:])
+            self._refuse(f"takes more than (run, input): {extra}; put all arguments into one pydantic model")
+        model = None
+        if len(parameters) == 2:
+            from pydantic import BaseModel
+
+            model = hints.get(parameters[1].name)
+            if not (isinstance(model, type) and issubclass(model, BaseModel)):
+                self._refuse(f"parameter {parameters[1].name!r} must be annotated with one pydantic model")
+        if "return" not in hints:
+            self._refuse("has no return annotation; the signature is the schema")
+        return model, hints["return"]
+
+    def _annotations(self) -> dict[str, Any]:
+        closed = inspect.getclosurevars(self.function).nonlocals if inspect.isfunction(self.function) else {}
+        try:
+            return get_type_hints(self.function, localns=dict(closed), include_extras=True)
+        except NameError as unknown:
+            self._refuse(f"the annotation {unknown.name!r} cannot be found; define the type at the top of the file")
+
+    def _capability(self, item: object) -> str | Port[Any, Any]:
+        if isinstance(item, Port):
+            return item
+        if isinstance(item, str) and (HOST.fullmatch(item) or VARIABLE.fullmatch(item)):
+            return item
+        self._refuse(f'capability {item!r} is none of "https://host", "env:NAME" or a port')
+
+    def _migration(self, item: object) -> str:
+        if isinstance(item, str) and item.strip():
+            return item
+        self._refuse(f"migration {item!r} is not a statement of SQL")
+
+    def _field(self, item: object) -> str:
+        names = self.input_schema["properties"]
+        if isinstance(item, str) and item in names:
+            return item
+        close = nearest(str(item), list(names))
+        self._refuse(
+            f"dedupe_by names {item!r}, which its input does not have" + (f"; did you mean {close!r}?" if close else "")
+        )
+
+    def _one_of(self, option: str, value: Any, allowed: tuple[Any, ...]) -> Any:
+        if value in allowed:
+            return value
+        self._refuse(f"{option}={value!r} must be one of {', '.join(repr(item) for item in allowed)}")
+
+    def _hints(self, hints: Mapping[str, bool]) -> dict[str, bool]:
+        for name, value in hints.items():
+            if name not in HINTS:
+                self._refuse(f"hint {name!r} is not known; there are {', '.join(HINTS)}")
+            if not isinstance(value, bool):
+                self._refuse(f"hint {name!r} must be True or False, not {value!r}")
+        return {**HINTS, **hints}
+
+    def _refuse(self, problem: str) -> NoReturn:
+        raise LoadRefused([Finding(f"actuator {self.name}", problem)])
+
+
+def _items(value: object, refuse: Callable[[str], NoReturn], option: str) -> list[Any]:
+    if isinstance(value, str) or not isinstance(value, list | tuple):
+        refuse(f"{option} must be a list, not {value!r}")
+    return list(value)
+
+
+class _Decorator(Protocol):
+    @overload
+    def __call__(self, function: Callable[[Run, I], Awaitable[O]], /) -> Actuator[I, O]: ...
+    @overload
+    def __call__(self, function: Callable[[Run], Awaitable[O]], /) -> Actuator[None, O]: ...
+    @overload
+    def __call__(self, function: Callable[[blocking.Run, I], O], /) -> Actuator[I, O]: ...
+    @overload
+    def __call__(self, function: Callable[[blocking.Run], O], /) -> Actuator[None, O]: ...
+
+
+@overload
+def actuator(function: Callable[[Run, I], Awaitable[O]], /) -> Actuator[I, O]: ...
+@overload
+def actuator(function: Callable[[Run], Awaitable[O]], /) -> Actuator[None, O]: ...
+@overload
+def actuator(function: Callable[[blocking.Run, I], O], /) -> Actuator[I, O]: ...
+@overload
+def actuator(function: Callable[[blocking.Run], O], /) -> Actuator[None, O]: ...
+@overload
+def actuator(
+    *,
+    name: str | None = None,
+    description: str | None = None,
+    capabilities: Sequence[str | Port[Any, Any]] = (),
+    migrations: Sequence[str] = (),
+    dedupe_by: Sequence[str] = (),
+    tool: bool = True,
+    webhook: Webhook | None = None,
+    long_wait: LongWait = "auto",
+    hints: Mapping[str, bool] | None = None,
+) -> _Decorator: ...
+def actuator(function: Any = None, /, **options: Any) -> Any:
+    """A function as an actuator. Raises: LoadRefused with a sentence naming the function and what is wrong with it."""
+    if function is None:
+        return lambda function: Actuator(function, **options)
+    return Actuator(function)

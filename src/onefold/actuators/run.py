@@ -1,0 +1,283 @@
+"""actuators.run - what a function can do: the verbs of `Run`.
+
+For: turning each verb into a journaled call of the pass, its arguments checked where it is called.
+Never: does anything itself; knows the store or the clock.
+Was wrong once: a verb as a coroutine. Its arguments were checked when it was awaited, far from the
+mistake, and its place among the calls depended on who awaited first.
+"""
+
+from __future__ import annotations
+
+import random
+import uuid as uuids
+from collections.abc import Awaitable, Callable, Coroutine
+from contextvars import copy_context
+from datetime import datetime, timedelta
+from hashlib import sha256
+from typing import Any, Concatenate, Literal, ParamSpec, TypeVar, overload
+
+from onefold.actuators.database import Database
+from onefold.actuators.outcomes import Approved, Expired, Rejected
+from onefold.actuators.passing import Pass, StepCall, WaitCall
+from onefold.actuators.stepping import (
+    DEFAULT_RETRY,
+    Retry,
+    StepFunction,
+    check_name,
+    digest_of,
+    read,
+    step_name,
+)
+from onefold.actuators.words import Approval, EventTaken, Rejection, Wait, WaitDue
+from onefold.kernel.port import Port, Step
+from onefold.terms.codec import text_problem
+from onefold.terms.duration import duration_ms
+from onefold.terms.errors import Undeclared
+from onefold.terms.instant import moment, up
+from onefold.terms.typed import codec_of
+
+P = ParamSpec("P")
+T = TypeVar("T")
+B = TypeVar("B")
+Duration = str | timedelta
+
+MESSAGE_LIMIT = 4_000
+"""Characters of an approval's message: what the tightest chat service shows whole, less room for the link."""
+
+
+class Work:
+    """What the executor runs for a step call: the function, its arguments, its policy, and where it was called."""
+
+    __slots__ = ("args", "context", "function", "info", "key", "kind", "retry", "timeout", "values")
+
+    def __init__(
+        self,
+        kind: Literal["step", "db"],
+        key: str,
+        function: Callable[..., Any],
+        info: StepFunction,
+        args: tuple[Any, ...],
+        values: dict[str, Any],
+        retry: Retry,
+        timeout: int | None,
+    ) -> None:
+        self.kind = kind
+        self.key = key
+        self.function = function
+        self.info = info
+        self.args = args
+        self.values = values
+        self.retry = retry
+        self.timeout = timeout
+        self.context = copy_context()
+
+
+class Stepper:
+    """A function as a step: called with its own arguments it gives what is awaited."""
+
+    __slots__ = ("_function", "_home", "_info", "_name", "_retry", "_timeout")
+
+    def __init__(
+        self, home: Pass, function: Callable[..., Any], info: StepFunction, name: str, retry: Retry, timeout: int | None
+    ) -> None:
+        self._home = home
+        self._function = function
+        self._info = info
+        self._name = name
+        self._retry = retry
+        self._timeout = timeout
+
+    def __call__(self, *args: Any, **values: Any) -> StepCall:
+        info = self._info
+        if values or len(args) != info.arity:
+            args, values = info.bind(args, values)
+        name = self._name
+        digest = digest_of(name, args, values) if values else digest_of(name, args)
+        home = self._home
+        id = home.next_id()
+        work = Work("step", home.step_key(name), self._function, info, args, values, self._retry, self._timeout)
+        call = StepCall(home, id, name, digest, work, info.result.decode)
+        home.add(call)
+        return call
+
+
+class Run:
+    """One run, as its function sees it. Outside of these verbs the function must give the same answer every time.
+
+    id: the run's id. key: what the caller named it, or None. principal: who it runs as. random: seeded
+    by the run's id. db: the actuator's own database.
+    """
+
+    def __init__(
+        self, home: Pass, id: str, key: str | None, principal: str | None, owner: str, ports: frozenset[str]
+    ) -> None:
+        self.id = id
+        self.key = key
+        self.principal = principal
+        self.random = random.Random(int.from_bytes(sha256(id.encode()).digest(), "big"))
+        self.db = Database(home)
+        self._home = home
+        self._owner = owner
+        self._ports = ports
+
+    def now(self) -> datetime:
+        """The instant of the newest thing this run was told: the same on every replay."""
+        return moment(self._home.loop.now_ms)
+
+    def uuid(self) -> uuids.UUID:
+        """A UUID that is the same on every replay. Raises: Suspended."""
+        return uuids.uuid5(uuids.NAMESPACE_OID, f"{self.id}/{self._home.next_uuid()}")
+
+    # --- steps ------------------------------------------------------------------------------------
+
+    @overload
+    def step(
+        self, f: Port[B, T], *, name: str | None = None, retry: Retry = ..., timeout: Duration | None = None
+    ) -> Callable[[B], Coroutine[Any, Any, T]]: ...
+    @overload
+    def step(
+        self,
+        f: Callable[Concatenate[Step, P], Awaitable[T]],
+        *,
+        name: str | None = None,
+        retry: Retry = ...,
+        timeout: Duration | None = None,
+    ) -> Callable[P, Coroutine[Any, Any, T]]: ...
+    @overload
+    def step(
+        self,
+        f: Callable[Concatenate[Step, P], T],
+        *,
+        name: str | None = None,
+        retry: Retry = ...,
+        timeout: Duration | None = None,
+    ) -> Callable[P, Coroutine[Any, Any, T]]: ...
+    @overload
+    def step(
+        self,
+        f: Callable[P, Awaitable[T]],
+        *,
+        name: str | None = None,
+        retry: Retry = ...,
+        timeout: Duration | None = None,
+    ) -> Callable[P, Coroutine[Any, Any, T]]: ...
+    @overload
+    def step(
+        self, f: Callable[P, T], *, name: str | None = None, retry: Retry = ..., timeout: Duration | None = None
+    ) -> Callable[P, Coroutine[Any, Any, T]]: ...
+    def step(
+        self,
+        f: Any,
+        *,
+        name: str | None = None,
+        retry: Retry = DEFAULT_RETRY,
+        timeout: Duration | None = None,
+    ) -> Any:
+        """`f` as a journaled step: call it with f's own arguments and await it.
+
+        f: async, plain (runs in a thread) or a port. timeout: for each attempt. The result is what f's
+        return annotation reads back from the journal, the first time too. Raises, when awaited:
+        StepFailed after the last attempt. When called: TypeError for wrong arguments.
+        """
+        if isinstance(f, Port):
+            if f.name not in self._ports:
+                raise Undeclared(f.name, self._owner)
+            name, f = name or f.name, f.function
+        info = read(f)
+        limit = None if timeout is None else duration_ms(timeout, what="timeout")
+        return Stepper(self._home, f, info, step_name(name, f, info), retry, limit)
+
+    # --- waits ------------------------------------------------------------------------------------
+
+    def sleep(self, duration: Duration) -> Coroutine[Any, Any, None]:
+        """Wait this long, durably. Raises: BadArguments at the call for what is no duration."""
+        ms = duration_ms(duration)
+        return self._wait("sleep", "sleep", digest_of("sleep", ms), lambda entry: None, after=ms)
+
+    def sleep_until(self, instant: datetime) -> Coroutine[Any, Any, None]:
+        """Wait until an instant; a past one goes on at once. Raises: BadArguments at the call for a naive one."""
+        until = up(instant)
+        return self._wait("sleep", "sleep_until", digest_of("sleep_until", until), lambda entry: None, until=until)
+
+    @overload
+    def wait_for_event(self, event: type[T], *, name: str | None = None) -> Coroutine[Any, Any, T]: ...
+    @overload
+    def wait_for_event(self, event: type[T], *, timeout: None, name: str | None = None) -> Coroutine[Any, Any, T]: ...
+    @overload
+    def wait_for_event(
+        self, event: type[T], *, timeout: Duration, name: str | None = None
+    ) -> Coroutine[Any, Any, T | Expired]: ...
+    def wait_for_event(self, event: type[Any], *, timeout: Duration | None = None, name: str | None = None) -> Any:
+        """Wait for an event sent to this run under the class's name (or `name`). Sent early is kept; first come, first taken."""
+        label = check_name(event.__name__ if name is None else name, "an event")
+        codec = codec_of(event)
+        after = None if timeout is None else duration_ms(timeout, what="timeout")
+
+        def outcome(entry: EventTaken | WaitDue) -> Any:
+            return Expired(moment(entry.until)) if isinstance(entry, WaitDue) else codec.decode(bytes(entry.body))
+
+        return self._wait("event", label, digest_of(label, after), outcome, after=after)
+
+    @overload
+    def wait_for_approval(
+        self, name: str, message: str, *, notify: str | list[str], timeout: None
+    ) -> Coroutine[Any, Any, Approved | Rejected]: ...
+    @overload
+    def wait_for_approval(
+        self, name: str, message: str, *, notify: str | list[str], timeout: Duration
+    ) -> Coroutine[Any, Any, Approved | Rejected | Expired]: ...
+    def wait_for_approval(self, name: str, message: str, *, notify: str | list[str], timeout: Duration | None) -> Any:
+        """Ask people. notify: names of people or URLs. timeout is always said; None waits for ever.
+
+        Raises at the call: TypeError, ValueError, BadArguments for what cannot be asked.
+        """
+        label = check_name(name, "an approval")
+        if not isinstance(message, str):
+            raise TypeError(f"approval {label!r}: the message must be text, not {type(message).__name__}")
+        problem = "must not be empty" if not message.strip() else text_problem(message)
+        if problem is None and len(message) > MESSAGE_LIMIT:
+            problem = f"has {len(message)} characters; at most {MESSAGE_LIMIT} are shown"
+        if problem:
+            raise ValueError(f"approval {label!r}: the message {problem}")
+        people = _people(label, notify)
+        after = None if timeout is None else duration_ms(timeout, what="timeout")
+        digest = digest_of(label, message, people, after)
+        return self._wait("approval", label, digest, _verdict, after=after, message=message, notify=people)
+
+    def _wait(
+        self,
+        kind: Literal["sleep", "event", "approval"],
+        name: str,
+        digest: str,
+        outcome: Callable[[Any], Any],
+        *,
+        after: int | None = None,
+        until: int | None = None,
+        message: str = "",
+        notify: tuple[str, ...] = (),
+    ) -> Any:
+        home = self._home
+        wait = Wait(home.next_id(), kind, name, digest, after, until, message, notify)
+        call = WaitCall(home, wait, outcome)
+        if until is not None and until <= home.loop.now_ms:
+            call.set_result(None)
+            return call
+        home.add(call)
+        return call
+
+
+def _verdict(entry: Approval | Rejection | WaitDue) -> Approved | Rejected | Expired:
+    match entry:
+        case Approval():
+            return Approved((entry.by,), moment(entry.at), entry.comment, None)
+        case Rejection():
+            return Rejected(entry.by, moment(entry.at), entry.reason)
+        case WaitDue():
+            return Expired(moment(entry.until))
+
+
+def _people(label: str, notify: object) -> tuple[str, ...]:
+    people = [notify] if isinstance(notify, str) else notify
+    if not isinstance(people, list | tuple) or not people or not all(isinstance(p, str) and p.strip() for p in people):
+        raise TypeError(f"approval {label!r}: notify must name at least one person or URL, as text or a list of texts")
+    return tuple(people)
