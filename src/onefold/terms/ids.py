@@ -176,18 +176,23 @@ def named_key(key: str) -> OwedKey:
 def run_id(principal: Principal, actuator: str, key: str) -> RunId:
     """The id of the run that a key names: asked for twice, it is one run. Raises: BadArguments for an empty key."""
     told = "/".join((_escaped(principal_text(principal)), _escaped(actuator), _escaped(check_text(key, "key"))))
-    return _run(b"key\0" + told.encode())
+    return _run(actuator, b"key\0" + told.encode())
 
 
-def run_id_random(chance: bytes) -> RunId:
+def run_id_random(actuator: str, chance: bytes) -> RunId:
     """The id of a run without a key, from at least 16 bytes of chance that host hands in."""
     if len(chance) < 16:
         raise BadArguments([Fault("chance", "needs at least 16 bytes", len(chance))])
-    return _run(b"chance\0" + chance)
+    return _run(actuator, b"chance\0" + chance)
 
 
-def _run(told: bytes) -> RunId:
-    return RunId("run_" + base64.b32encode(hashlib.sha256(told).digest()[:20]).decode().lower())
+def run_tag(actuator: str) -> str:
+    """Four letters that every run id of this actuator begins with, so that a run is looked for in few spaces."""
+    return base64.b32encode(hashlib.sha256(b"actuator\0" + actuator.encode()).digest()[:5]).decode().lower()[:4]
+
+
+def _run(actuator: str, told: bytes) -> RunId:
+    return RunId(f"run_{run_tag(actuator)}{base64.b32encode(hashlib.sha256(told).digest()[:20]).decode().lower()}")
 
 
 # --- names -------------------------------------------------------------------------------------

@@ -1,0 +1,116 @@
+"""terms.typed.node - what one annotation becomes: how a value is written, read, refused, described.
+
+For: the parts every kind of node shares. A node turns a value into its mirror, which msgspec writes,
+and what msgspec read back into the value. Mirrors have the JSON form by themselves: structs with
+sorted fields and a tag, lists, text, numbers.
+Never: looks at bytes (codec does), or at annotations (build does).
+Was wrong once: the dataclasses themselves given to msgspec. It writes no tags for them and takes
+unknown fields without a word.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final, Literal, TypeAlias
+
+import msgspec
+
+from onefold.terms.codec import Json, shown
+from onefold.terms.errors import BadArguments, Fault
+from onefold.terms.typed.sayings import say
+
+Turn: TypeAlias = Callable[[Any], Any]
+Schema: TypeAlias = dict[str, Any]
+Mode = Literal["validation", "serialization"]
+
+PROGRAM_FAULTS: Final = (ValueError, TypeError, AssertionError, ArithmeticError, LookupError)
+"""What a class raises from its own check of its fields. Anything else is a fault of the program and passes through."""
+
+_encode = msgspec.json.Encoder().encode
+
+
+class Unfit(Exception):
+    """A value that does not fit its type, met while it is turned into its mirror."""
+
+    def __init__(self, problem: str, got: object = None) -> None:
+        self.problem = problem
+        self.got = got
+        self.path = ""
+        super().__init__(problem)
+
+    def inside(self, field: str) -> Unfit:
+        """The same, met one level further in."""
+        self.path = f"{field}.{self.path}" if self.path else field
+        return self
+
+    @property
+    def fault(self) -> Fault:
+        return Fault(self.path, self.problem, shown(self.got))
+
+
+class UnknownTag(Fault):
+    """A fault whose cause is a "type" that names no class known here."""
+
+    __slots__ = ()
+
+
+class UnknownKind(BadArguments):
+    """A value whose "type" names a class this code does not know: perhaps newer code wrote it.
+
+    `kind` is that name. At a door it is a bad argument; an actor with such a fact is left alone.
+    """
+
+    code = "bad_arguments"
+
+    def __init__(self, kind: str, faults: list[Fault], *, nothing_was: str = "started") -> None:
+        super().__init__(faults, nothing_was=nothing_was)
+        self.kind = kind
+
+
+class Node:
+    """One annotation. `wire` is the type msgspec reads; `must` ends the sentence "must be …".
+
+    `out` makes a value its mirror and `into` what was read the value; None: they are the same.
+    `slim` leaves fields equal to their defaults out of a mirror; None: there are none.
+    `gives` are the classes of its values, `reads` the classes of what msgspec reads for it.
+    """
+
+    def __init__(self, wire: Any, must: str, *, gives: tuple[type, ...], reads: tuple[type, ...] = ()) -> None:
+        self.wire = wire
+        self.must = must
+        self.gives = gives
+        self.reads = reads or gives
+        self.out: Turn | None = None
+        self.into: Turn | None = None
+        self.slim: Turn | None = None
+        self._decode: Turn | None = None
+
+    def mirror(self, value: Any) -> Any:
+        return self.out(value) if self.out else value
+
+    def read(self, json: Json) -> Any:
+        """The value in `json`. Raises: msgspec.ValidationError, Unfit, or what a class of the program raises.
+
+        By way of bytes: msgspec.convert makes the plan of a union anew each time, which takes three times as long.
+        """
+        found = json
+        if self.wire is not Any:
+            if self._decode is None:
+                self._decode = msgspec.json.Decoder(self.wire).decode
+            found = self._decode(_encode(json))
+        return self.into(found) if self.into else found
+
+    def explain(self, json: Json, path: str) -> list[Fault]:
+        """All that is wrong with `json`, one fault a field; empty when it can be read."""
+        try:
+            self.read(json)
+        except Unfit as unfit:
+            return [Fault(path, unfit.problem, shown(json))]
+        except PROGRAM_FAULTS as fault:
+            return [Fault(path, say(fault, self.must), shown(json))]
+        return []
+
+    def schema(self, defs: dict[str, Schema], mode: Mode) -> Schema:
+        """JSON Schema of the wire form; classes go into `defs`."""
+        found = msgspec.json.schema(self.wire)
+        return {key: item for key, item in found.items() if item not in (-(2**63), 2**63 - 1)}
