@@ -46,7 +46,7 @@ class Met(Exception):
         self.table = table
 
 
-class _Fell(Exception):
+class Fell(Exception):
     """The transaction no longer stands: nothing more is sent, the batch has failed."""
 
     def __init__(self, error: OnefoldError) -> None:
@@ -99,7 +99,7 @@ def attempt(engine: Engine, body: Body[Any], alone: bool) -> Outcome[Any]:
     """Run one body inside the open transaction. `alone` says that nobody else's writes are in it yet.
 
     Returns: Done (to be told after COMMIT) or Refused, with nothing of it left in the
-    transaction. Raises: _Fell when the transaction no longer stands.
+    transaction. Raises: Fell when the transaction no longer stands.
     """
     error: OnefoldError = Contended("a key")
     for _ in range(AGAIN_AT_MOST):
@@ -123,9 +123,9 @@ def attempt(engine: Engine, body: Body[Any], alone: bool) -> Outcome[Any]:
 
 
 def _take_back(engine: Engine, alone: bool, error: OnefoldError) -> None:
-    """Undo what one body wrote. Raises: _Fell when there is no transaction left to undo it in."""
+    """Undo what one body wrote. Raises: Fell when there is no transaction left to undo it in."""
     if not engine.stands():
-        raise _Fell(error)
+        raise Fell(error)
     if alone:
         engine.rollback()
         engine.begin()
@@ -178,7 +178,7 @@ def _all(engine: Engine, bodies: Sequence[tuple[Party, Body[Any]]]) -> list[Land
             engine.commit()
         else:
             engine.rollback()
-    except (_Fell, Unusable) as fell:
+    except (Fell, Unusable) as fell:
         engine.rollback()
         if alone:
             return [(bodies[0][0], Refused(fell.error))]

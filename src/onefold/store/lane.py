@@ -9,7 +9,8 @@ ten times as long as the disk needs, and many callers gained nothing.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
 from typing import Any, TypeVar
 
 from onefold.store.batch import Engine, Landing, commit
@@ -71,8 +72,17 @@ class Lane:
         self.join(Single(body, heard))
         return await heard
 
-    async def hold(self) -> None:
-        """Keep everybody else waiting until `release`. Holders take turns in the order they came."""
+    @asynccontextmanager
+    async def held(self) -> AsyncIterator[None]:
+        """Keep everybody else waiting meanwhile. Raises: NotOpen."""
+        await self._hold()
+        try:
+            yield
+        finally:
+            self._release()
+
+    async def _hold(self) -> None:
+        """Holders take turns in the order they came."""
         if self._closed:
             raise NotOpen(f"The space {self._name!r}")
         if self._held or self._free:
@@ -84,11 +94,11 @@ class Lane:
                 if turn in self._free:
                     self._free.remove(turn)
                 elif turn.done() and not turn.cancelled():
-                    self.release()
+                    self._release()
                 raise
         self._held = True
 
-    def release(self) -> None:
+    def _release(self) -> None:
         self._held = False
         if self._waiting and not self._due:
             self._due = True

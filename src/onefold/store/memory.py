@@ -10,9 +10,12 @@ first unique key in production.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import count
 from typing import Any, TypeVar
 
-from onefold.store.batch import Lost, Unusable
+import apsw
+
+from onefold.store.batch import Fell, Lost, Unusable, attempt
 from onefold.store.contract import (
     AddColumn,
     Answer,
@@ -21,22 +24,28 @@ from onefold.store.contract import (
     Cas,
     Claim,
     Create,
+    Done,
     Outcome,
     Party,
     Put,
     Query,
+    Refused,
     Row,
     Schema,
     Table,
+    Tx,
+    Unknown,
     Verb,
 )
 from onefold.store.lane import Lane
 from onefold.store.rows import Rows, Undo, changed, holds, narrowed, ordered
 from onefold.store.schema import Applied, check, check_names, checksum, missing
+from onefold.store.sqlite.author import Door
 from onefold.terms.errors import StoreUnavailable
 
 T = TypeVar("T")
 Failpoint = Callable[[str], None]
+_NUMBERS = count(1)
 
 
 class Held:
@@ -48,6 +57,16 @@ class Held:
         self.tables: dict[str, Rows] = {}
         self.applied: list[Applied] = []
         self.next: dict[str, int] = {}
+        self._number = next(_NUMBERS)
+        self._anchor: apsw.Connection | None = None
+
+    def author_connection(self) -> apsw.Connection:
+        """The author's tables live in SQLite, in memory, for as long as this object does."""
+        where = f"file:/onefold-{self._number}?vfs=memdb"
+        flags = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE | apsw.SQLITE_OPEN_URI
+        if self._anchor is None:
+            self._anchor = apsw.Connection(where, flags=flags)
+        return apsw.Connection(where, flags=flags)
 
     def migrate(self, schemas: Sequence[Schema]) -> None:
         check_names(schemas)
@@ -129,10 +148,13 @@ class MemoryEngine:
     def stands(self) -> bool:
         return self._open
 
-    def commit(self) -> None:
+    def commit(self, beside: Callable[[], object] | None = None) -> None:
+        """`beside` commits what goes along; when it raises, neither is committed."""
         try:
             self._point("before-commit")
-        except Unusable:
+            if beside is not None:
+                beside()
+        except BaseException:
             self.rollback()
             raise
         self.held.undo.clear()
@@ -202,6 +224,7 @@ class MemorySpace:
         self._engine = MemoryEngine(held, clock, failpoint)
         self._held = held
         self._lane = Lane(held.name, self._engine)
+        self._door = Door(held.name, held.author_connection)
 
     def join(self, party: Party) -> None:
         self._lane.join(party)
@@ -220,8 +243,45 @@ class MemorySpace:
         self._held.next[table.name] = number + 1
         return number
 
+    async def author(
+        self, step: Callable[[Tx], T], journal: Callable[[T], Body[Any]], *, budget_ms: int
+    ) -> Outcome[Any]:
+        async with self._lane.held():
+            return await self._door.run(step, budget_ms, lambda conn, done: self._journal(conn, journal(done)))
+
+    async def author_migrate(self, statements: Sequence[str]) -> None:
+        async with self._lane.held():
+            await self._door.migrate(statements)
+
+    async def author_tables(self) -> list[str]:
+        async with self._lane.held():
+            return self._door.tables()
+
+    async def author_rows(
+        self, table: str, *, limit: int, after: int | None
+    ) -> tuple[list[str], list[Row], int | None]:
+        async with self._lane.held():
+            return await self._door.rows(table, limit, after)
+
     def close(self) -> None:
         self._lane.close()
+        self._door.close()
+
+    def _journal(self, conn: apsw.Connection, body: Body[Any]) -> Outcome[Any]:
+        """The body's rows and the author's commit together; both are in memory, so neither can be lost alone."""
+        try:
+            self._engine.begin()
+            outcome = attempt(self._engine, body, alone=True)
+            if isinstance(outcome, Done):
+                self._engine.commit(lambda: conn.execute("commit"))
+            return outcome
+        except (Fell, Unusable) as fell:
+            return Refused(fell.error)
+        except Lost as lost:
+            return Unknown(lost.error)
+        finally:
+            if self._engine.stands():
+                self._engine.rollback()
 
 
 class MemoryWorld:

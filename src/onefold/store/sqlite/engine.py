@@ -16,8 +16,25 @@ from typing import Any
 
 import apsw
 
-from onefold.store.batch import Lost, Unusable
-from onefold.store.contract import Answer, Append, Cas, Claim, Put, Query, Remove, Row, Schema, Table, Verb
+from onefold.store.batch import Fell, Lost, Unusable, attempt
+from onefold.store.contract import (
+    Answer,
+    Append,
+    Body,
+    Cas,
+    Claim,
+    Done,
+    Outcome,
+    Put,
+    Query,
+    Refused,
+    Remove,
+    Row,
+    Schema,
+    Table,
+    Unknown,
+    Verb,
+)
 from onefold.store.sqlite import sql
 from onefold.store.sqlite.chain import ChainPlan
 from onefold.store.sqlite.connect import BUSY_TRIES, Failpoint, Watched, connect, unusable
@@ -26,6 +43,7 @@ from onefold.store.sqlite.migrate import migrate, notes
 from onefold.store.sqlite.tables import Plan
 from onefold.terms.errors import OnefoldError, StoreLocked, StoreRolledBack, StoreUnavailable
 
+AUTHOR_CACHE_KIB = 2_048
 BLOCK = 4096  # numbers reserved at a time; why: one small write each so many rows, a gap of at most so many a crash
 
 
@@ -68,6 +86,7 @@ class SqliteEngine:
         self.conn: apsw.Connection | None = None
         self.db: Any = None
         self.wal_pages = 0
+        self._lent: apsw.Connection | None = None  # ours, while the author's connection commits
         self._sidecar: Sidecar | None = None
         self._pid = os.getpid()
         self._now = 0
@@ -130,11 +149,9 @@ class SqliteEngine:
         # A file that is refused must stay as it is: no checkpoint when its connection closes.
         self.conn.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
         self.conn.set_wal_hook(self._wrote_wal)
-        self.db = self.conn if self.options.failpoint is None else Watched(self.conn, self.options.failpoint)
+        self._use(self.conn)
         stat = os.stat(self.path)
         self._inode = (stat.st_dev, stat.st_ino)
-        for plan in self._by_name.values():
-            plan.db = self.db
         self._begin()
         there = self.conn.table_exists("main", sql.META)
         if before is not None and not accept:
@@ -146,6 +163,11 @@ class SqliteEngine:
         assert self._sidecar is not None
         self._sidecar.settle(bytes(held["id"]), boot())
         self._sidecar.write(self._top(), self._commits)
+
+    def _use(self, conn: apsw.Connection) -> None:
+        self.db = conn if self.options.failpoint is None else Watched(conn, self.options.failpoint)
+        for plan in self._by_name.values():
+            plan.db = self.db
 
     def _compare(self, before: Mark, held: dict[str, Any]) -> None:
         """Raises: StoreRolledBack when the file ends before what was acknowledged; StoreUnavailable for another's file."""
@@ -208,9 +230,13 @@ class SqliteEngine:
             raise self._unusable(error) from error
         except OnefoldError as error:
             raise Unusable(error) from error
+        self._start()
+
+    def _start(self) -> None:
         self._now = self.options.clock()
         self._changes = self.db.total_changes()
         self._witness.clear()
+        self._marks.clear()
         for plan in self._chains:
             plan.begin()
 
@@ -271,6 +297,35 @@ class SqliteEngine:
                 self.db.execute("rollback")
             except (apsw.Error, OSError):
                 self._reopen_later()
+
+    def journal(self, conn: apsw.Connection, body: Body[Any]) -> Outcome[Any]:
+        """Run `body` in the transaction that is open on the author's connection, and commit it."""
+        self._lent, self.conn = self.conn, conn
+        self._use(conn)
+        self._start()
+        self._changes = -1  # the author's writes count
+        try:
+            outcome = attempt(self, body, alone=False)
+            if isinstance(outcome, Done):
+                self.commit()
+            return outcome
+        except (Fell, Unusable) as fell:
+            return Refused(fell.error)
+        except Lost as lost:
+            return Unknown(lost.error)
+        finally:
+            if self._lent is not None:
+                for plan in self._chains:
+                    plan.rolled_back()
+                self.conn, self._lent = self._lent, None
+                self._use(self.conn)
+
+    def author_connection(self) -> apsw.Connection:
+        """A second connection to the same file, for the author's door. Never writes at the same time as the first."""
+        conn = connect(self.path, lossy=self.options.lossy, cache_kib=AUTHOR_CACHE_KIB)
+        conn.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+        conn.set_wal_hook(self._wrote_wal)
+        return conn
 
     def mint(self, table: Table) -> int:
         """The next number of a serial key. Raises: what opening raises."""
@@ -377,13 +432,10 @@ class SqliteEngine:
 
     def _reopen_later(self) -> None:
         """Close the connection, keep the lock; `check` opens it again."""
-        conn, self.conn = self.conn, None
-        if conn is not None:
-            try:
-                conn.close()
-            except apsw.Error:
-                # A statement is still open on it; the object goes with its last reference.
-                del conn
+        for conn in (self.conn, self._lent):
+            if conn is not None:
+                conn.close(True)
+        self.conn = self._lent = None
         if self._sidecar is not None:
             self._sidecar.before = None
 

@@ -58,7 +58,7 @@ class Sidecar:
             try:
                 fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
-                raise StoreLocked(space, _holder(os.pread(fd, _HEAD, 0))) from None
+                raise StoreLocked(space, holder_of(os.pread(fd, _HEAD, 0))) from None
             self.before = _read(os.pread(fd, _BODY.size + 4, _HEAD))
             started = datetime.fromtimestamp(now_ms / 1000, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
             who = {"pid": os.getpid(), "host": os.uname().nodename, "since": started, "node": node}
@@ -101,7 +101,14 @@ def boot() -> bytes:
         return bytes(16)
 
 
-def _holder(head: bytes) -> str:
+def acknowledged(raw: bytes) -> int | None:
+    """The highest number that a whole mark file says was answered; None when it holds no mark."""
+    mark = _read(raw[_HEAD : _HEAD + _BODY.size + 4])
+    return None if mark is None else mark.top
+
+
+def holder_of(head: bytes) -> str:
+    """Who holds a space, in words, by the first bytes of its mark."""
     try:
         who = msgspec.json.decode(head)
         node = f"node {who['node']!r}, " if who["node"] else ""

@@ -6,11 +6,12 @@ Never: stays open against the world's will: a space at rest is closed, and opens
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TypeVar
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
 
-from onefold.store.contract import Answer, Body, Outcome, Party, Query, Table
+from onefold.store.contract import Answer, Body, Outcome, Party, Query, Row, Table, Tx
 from onefold.store.lane import Lane
+from onefold.store.sqlite.author import Door
 from onefold.store.sqlite.engine import SqliteEngine
 
 T = TypeVar("T")
@@ -22,6 +23,7 @@ class SqliteSpace:
         self.name = engine.name
         self.engine = engine
         self._used = used
+        self._door = Door(engine.name, engine.author_connection)
         self._lane = Lane(engine.name, engine, self._flushed)
 
     @property
@@ -43,9 +45,47 @@ class SqliteSpace:
     def mint(self, table: Table) -> int:
         return self.engine.mint(table)
 
+    async def author(
+        self, step: Callable[[Tx], T], journal: Callable[[T], Body[Any]], *, budget_ms: int
+    ) -> Outcome[Any]:
+        self._used(self.name)
+        async with self._lane.held():
+            self.engine.check()
+            return await self._door.run(step, budget_ms, lambda conn, done: self.engine.journal(conn, journal(done)))
+
+    async def author_migrate(self, statements: Sequence[str]) -> None:
+        self._used(self.name)
+        async with self._lane.held():
+            self.engine.check()
+            await self._door.migrate(statements)
+
+    async def author_tables(self) -> list[str]:
+        self._used(self.name)
+        async with self._lane.held():
+            self.engine.check()
+            return self._door.tables()
+
+    async def author_rows(
+        self, table: str, *, limit: int, after: int | None
+    ) -> tuple[list[str], list[Row], int | None]:
+        self._used(self.name)
+        async with self._lane.held():
+            self.engine.check()
+            return await self._door.rows(table, limit, after)
+
+    def rest(self) -> None:
+        """Close the files; the space opens itself again when it is used."""
+        self._door.close()
+        self.engine.close()
+
     def close(self) -> None:
         self._lane.close()
-        self.engine.close()
+        self.rest()
+
+    def abandon(self) -> None:
+        """Let go of the files as a kill would. For tests."""
+        self._door.close()
+        self.engine.abandon()
 
     def _flushed(self, parties: int) -> None:
         pass

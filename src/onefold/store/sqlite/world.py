@@ -106,7 +106,7 @@ class SqliteWorld:
     def abandon(self) -> None:
         """Let go of every file as a kill would leave it. For tests."""
         for space in self._spaces.values():
-            space.engine.abandon()
+            space.abandon()
         self._spaces.clear()
 
     def _path(self, name: str) -> str:
@@ -125,4 +125,4 @@ class SqliteWorld:
         opened = [s for s in self._spaces.values() if s.engine.is_open and s.name != wanted]
         for space in opened[: max(0, len(opened) + 1 - self._room)]:
             if space.idle:
-                space.engine.close()
+                space.rest()
