@@ -1,0 +1,287 @@
+"""app - `onefold.App`: the verbs of host and the doors of serve, joined in one value.
+
+For: what a person makes, enters, mounts, and calls.
+Never: holds anything else. Making one opens nothing; entering it does.
+Was wrong once: an app that opened its store when it was made. Importing the file to look at it
+took the lock away from the one that ran.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from copy import copy
+from datetime import datetime
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from onefold.actuators.declare import Actuator
+from onefold.host.approvals import Decision, OpenApproval
+from onefold.host.caller import Caller, inside
+from onefold.host.catalog import Part
+from onefold.host.config import Config, find, settle
+from onefold.host.host import Host
+from onefold.host.modules import FactRow, Page
+from onefold.host.opening import open_host
+from onefold.host.parked import ParkedItem
+from onefold.host.receipts import Receipt, held, outcome_of
+from onefold.host.runs import JournalRow
+from onefold.kernel.module import Module
+from onefold.terms.errors import NotOpen
+
+if TYPE_CHECKING:
+    from onefold import blocking
+
+I = TypeVar("I")  # noqa: E741 - the input
+O = TypeVar("O")  # noqa: E741 - the output
+E = TypeVar("E")
+R = TypeVar("R")
+V = TypeVar("V")
+Scope = Any
+Receive = Any
+Send = Any
+
+
+class _Opened:
+    """What all copies of one app share: the host while it is open, and who opened it how often."""
+
+    def __init__(self) -> None:
+        self.host: Host | None = None
+        self.depth = 0
+        self.door: Any = None
+
+
+class App:
+    """An application as a value. `async with App(...) as app` opens it; so does its ASGI lifespan.
+
+    parts: actuators, modules and ports. store: a folder, or "memory:". node: {"capacity": n}.
+    config: a path to an onefold.toml, or its settings as a dict.
+    """
+
+    def __init__(
+        self,
+        *parts: Part,
+        store: str | Path | None = None,
+        node: Mapping[str, Any] | None = None,
+        config: str | Path | Mapping[str, Any] | None = None,
+    ) -> None:
+        self.parts = parts
+        self.said: dict[str, Any] = {"store": None if store is None else str(store), "node": node}
+        if isinstance(config, Mapping):
+            self.said = {**config, **{name: value for name, value in self.said.items() if value is not None}}
+        self.file = Path(config) if isinstance(config, str | os.PathLike) else None
+        self._opened = _Opened()
+        self.caller = inside(None)
+        self._blocking: Any = None
+
+    # --- opening ----------------------------------------------------------------------------
+
+    def settled(self, flags: Mapping[str, Any] | None = None) -> Config:
+        """The settings this app runs under. Raises: LoadRefused."""
+        file = self.file if self.file is not None else find(start=Path.cwd())
+        return settle(code=self.said, flags=flags, environ=os.environ, file=file)  # noqa: TID251 - the door
+
+    async def __aenter__(self) -> App:
+        opened = self._opened
+        if opened.host is None:
+            opened.host = await open_host(self.settled(), self.parts)
+        opened.depth += 1
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, fault: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        opened = self._opened
+        opened.depth -= 1
+        if opened.depth == 0 and opened.host is not None:
+            host, opened.host, opened.door = opened.host, None, None
+            await host.close()
+
+    def __enter__(self) -> blocking.App:
+        from onefold import blocking
+
+        self._blocking = blocking.App(self)
+        return self._blocking.__enter__()  # type: ignore[no-any-return]
+
+    def __exit__(
+        self, kind: type[BaseException] | None, fault: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._blocking.__exit__(kind, fault, trace)
+
+    @property
+    def host(self) -> Host:
+        """The host while the app is open. Raises: NotOpen."""
+        if self._opened.host is None:
+            raise NotOpen("The app")
+        return self._opened.host
+
+    def acting_as(self, principal: str | None) -> App:
+        """The same app; all that is done through this one is done under that principal."""
+        other = copy(self)
+        other.caller = inside(principal)
+        return other
+
+    # --- serving ----------------------------------------------------------------------------
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """ASGI. The lifespan opens and closes the app."""
+        opened = self._opened
+        if opened.door is None:
+            from onefold.serve import asgi_app, opening
+
+            opened.door = opening(self._hosted) if scope["type"] == "lifespan" else asgi_app(self.host)
+        await opened.door(scope, receive, send)
+
+    def drain(self) -> None:
+        """The server is about to stop: whoever waits is answered with what there is."""
+        drain = getattr(self._opened.door, "drain", None)
+        if drain is not None:
+            drain()
+
+    def asgi(self, app: Any, /, *, at: str = "/onefold") -> Any:
+        """Serve Onefold under `at` and everything else from `app`; opens and closes with its lifespan."""
+        from onefold.serve import mounted
+
+        return mounted(app, self, at=at)
+
+    @asynccontextmanager
+    async def _hosted(self) -> AsyncIterator[Host]:
+        async with self:
+            yield self.host
+
+    # --- actuators --------------------------------------------------------------------------
+
+    async def call(self, actuator: Actuator[I, O], input: I = None, *, key: str | None = None) -> O:  # type: ignore[assignment]
+        """Run to the end. Cancelling the wait never cancels the run. Raises: RunFailed, RunCancelled, RunParked."""
+        receipt = await self.start(actuator, input, key=key)
+        return outcome_of(actuator, await self.host.ended(receipt.run_id, caller=self.caller))
+
+    async def start(
+        self,
+        actuator: Actuator[I, O],
+        input: I = None,  # type: ignore[assignment]
+        *,
+        key: str | None = None,
+    ) -> Receipt[O]:
+        """As soon as the run is committed. Raises: BadArguments, KeyConflict, before any row exists."""
+        host = self.host
+        started = await host.start_checked(actuator, input, key=key, caller=self.caller)
+        return held(started.receipt, host, self.caller, actuator)
+
+    async def receipt(self, run_id: str) -> Receipt[Any]:
+        """A run as it is now. Raises: NotFound."""
+        host = self.host
+        shown = await host.receipt(run_id, caller=self.caller)
+        return held(shown, host, self.caller, host.catalog.actuator(shown.program))
+
+    # --- modules ----------------------------------------------------------------------------
+
+    async def deliver(self, module: Module[Any, E, Any, R, Any], event: E) -> R:
+        """One fold; the reply, after commit. After OutcomeUnknown deliver the same event again."""
+        reply: R = await self.host.deliver(module, event, caller=self.caller)
+        return reply
+
+    async def read(self, module: Module[Any, Any, Any, Any, V], key: str) -> V:
+        """The view; never folds. An actor without history shows its initial state."""
+        view: V = await self.host.read(module, key, caller=self.caller)
+        return view
+
+    async def history(self, module: Module[Any, Any, Any, Any, Any], key: str, *, after: int = 0) -> list[FactRow]:
+        """The facts of an actor, from the one after number `after`."""
+        return await self.host.history(module, key, after=after, caller=self.caller)
+
+    async def alarm(self, module: Module[Any, Any, Any, Any, Any], key: str) -> datetime | None:
+        """The actor's next alarm, folding it first if it is due."""
+        return await self.host.alarm(module, key, caller=self.caller)
+
+    async def actors(
+        self, part: Module[Any, Any, Any, Any, Any], *, prefix: str = "", limit: int = 100, after: str | None = None
+    ) -> list[dict[str, Any]]:
+        """Keys with their alarm, in order."""
+        page = await self.host.actors(part.name, prefix=prefix, limit=limit, after=after, caller=self.caller)
+        return page.items
+
+    # --- runs, approvals, what is parked ------------------------------------------------------
+
+    @property
+    def runs(self) -> Runs:
+        return Runs(self)
+
+    @property
+    def approvals(self) -> Approvals:
+        return Approvals(self)
+
+    @property
+    def parked(self) -> Parked:
+        return Parked(self)
+
+
+class _Verbs:
+    """Verbs of one kind of thing, on an app and under its principal."""
+
+    def __init__(self, app: App) -> None:
+        self._app = app
+
+    @property
+    def _host(self) -> Host:
+        return self._app.host
+
+    @property
+    def _caller(self) -> Caller:
+        return self._app.caller
+
+
+class Runs(_Verbs):
+    """`app.runs`."""
+
+    async def list(
+        self,
+        program: str | None = None,
+        status: str | None = None,
+        key: str | None = None,
+        limit: int = 100,
+        after: str | None = None,
+    ) -> Page[Any]:
+        """Receipts, newest first; `after` is the `next` of the page before."""
+        return await self._host.runs_list(
+            program=program, status=status, key=key, limit=limit, after=after, caller=self._caller
+        )
+
+    async def journal(self, id: str) -> Sequence[JournalRow]:
+        return await self._host.run_journal(id, caller=self._caller)
+
+    async def cancel(self, id: str, reason: str | None = None) -> Any:
+        return await self._host.run_cancel(id, reason, caller=self._caller)
+
+    async def retry(self, id: str) -> Any:
+        return await self._host.run_retry(id, caller=self._caller)
+
+
+class Approvals(_Verbs):
+    """`app.approvals`."""
+
+    async def list(self) -> Sequence[OpenApproval]:
+        return await self._host.approvals_list(caller=self._caller)
+
+    async def approve(self, run_id: str, name: str, by: str, comment: str | None = None, value: Any = None) -> Decision:
+        return await self._host.approvals_decide(
+            run_id, name, approve=True, by=by, comment=comment, value=value, caller=self._caller
+        )
+
+    async def reject(self, run_id: str, name: str, by: str, reason: str | None = None) -> Decision:
+        return await self._host.approvals_decide(run_id, name, approve=False, by=by, reason=reason, caller=self._caller)
+
+
+class Parked(_Verbs):
+    """`app.parked`."""
+
+    async def list(self) -> Sequence[ParkedItem]:
+        return await self._host.parked_list(caller=self._caller)
+
+    async def retry(self, id: str) -> None:
+        await self._host.parked_retry(id, caller=self._caller)
+
+    async def drop(self, id: str, reason: str) -> None:
+        await self._host.parked_drop(id, reason=reason, caller=self._caller)

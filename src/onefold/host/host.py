@@ -1,0 +1,138 @@
+"""host.host - the opened application: every verb, and its opening and closing.
+
+For: one object that the doors, the command line and `App` speak to.
+Never: an HTTP word; a global; anything done before it was opened.
+Was wrong once: work begun where the app was made. A second process that only wanted to look at it
+began to send.
+"""
+
+from __future__ import annotations
+
+import secrets  # noqa: TID251 - minted here, once, and handed down
+from collections.abc import AsyncIterator, Callable, Sequence
+from typing import Any
+
+from onefold.actuators.tables import RUNS, beside
+from onefold.host.approvals import ApprovalVerbs
+from onefold.host.caller import Caller
+from onefold.host.catalog import Catalog
+from onefold.host.clock import Clock
+from onefold.host.config import Config
+from onefold.host.core import MAIN, Core
+from onefold.host.driver import soonest
+from onefold.host.live import Happening, Live
+from onefold.host.modules import ModuleVerbs
+from onefold.host.parked import ParkedVerbs
+from onefold.host.passes import pass_port
+from onefold.host.runs import RunVerbs
+from onefold.kernel.port import Port
+from onefold.kernel.tables import ALARM
+from onefold.store.contract import AuthorSpace, World
+from onefold.terms.errors import NotFound, OnefoldError
+
+GRACE_S = 10.0  # what is on its way at a stop may finish for this long
+
+
+class Host(ModuleVerbs, RunVerbs, ApprovalVerbs, ParkedVerbs):
+    """An app that runs. Build it with the world it stands on, then `open` it."""
+
+    def __init__(
+        self,
+        config: Config,
+        catalog: Catalog,
+        world: World,
+        clock: Clock,
+        *,
+        signing: Sequence[bytes],
+        chance: Callable[[int], bytes] = secrets.token_bytes,
+    ) -> None:
+        self.config = config
+        self.catalog = catalog
+        self.clock = clock
+        self._core = Core(config, catalog, world, clock)
+        self._secrets = signing
+        self._chance = chance
+        self._live = Live(clock)
+
+    # --- opening and closing ----------------------------------------------------------------
+
+    async def open(self, *, notify: Port[Any, Any] | None = None) -> None:
+        """Open the store, take up what was left, and begin. Spaces of actuators open when first needed.
+
+        Raises: StoreLocked, StoreRolledBack, StoreTooNew, LoadRefused.
+        """
+        core = self._core
+        core.ports["pass"] = pass_port(core)
+        if notify is not None:
+            core.ports["notify"] = notify
+        core.keep(MAIN, list(self.catalog.modules.values()))
+        for actuator in self.catalog.actuators.values():
+            core.keep(
+                actuator.name,
+                [actuator.module],
+                schemas=(RUNS,),
+                beside={actuator.name: beside},
+                ready=_migrating(actuator.migrations),
+            )
+        self._open_runs()
+        core.heard.append(self._live.heard)
+        await core.space(MAIN)
+        core.start()
+
+    async def close(self, grace_s: float = GRACE_S) -> None:
+        """Stop cleanly: no new claims, what is on its way finishes within the grace, files are closed."""
+        self._live.close()
+        await self._core.stop(grace_s)
+
+    # --- looking ----------------------------------------------------------------------------
+
+    def watch(self) -> AsyncIterator[Happening]:
+        """What happens from now on, one line each."""
+        return self._live.watch()
+
+    async def ready(self) -> dict[str, Any]:
+        """{"ready", "store", "oldest_overdue_seconds", "parked"}: how far behind the app is."""
+        now = self.clock.now()
+        oldest: int | None = None
+        try:
+            for place in self._core.places:
+                for row in await place.look(soonest(place.kinds)):
+                    at = row[ALARM.at["at"]]
+                    if isinstance(at, int) and (oldest is None or at < oldest):
+                        oldest = at
+            parked = len(await self.parked_list(caller=_operator()))
+        except OnefoldError as fault:
+            return {"ready": False, "store": str(fault), "oldest_overdue_seconds": 0.0, "parked": 0}
+        late = 0.0 if oldest is None else max(0, now - oldest) / 1000
+        return {"ready": True, "store": "ok", "oldest_overdue_seconds": late, "parked": parked}
+
+    async def tables(self, name: str, *, caller: Caller) -> list[str]:
+        """The names of an actuator's own tables."""
+        caller.need("operate", "reading an actuator's tables")
+        return await (await self._author_space(name)).author_tables()
+
+    async def table_rows(
+        self, name: str, table: str, *, limit: int = 100, after: str | None = None, caller: Caller
+    ) -> tuple[list[str], list[Any], str | None]:
+        """Columns, rows, and where to go on. Raises: NotFound."""
+        caller.need("operate", "reading an actuator's tables")
+        space = await self._author_space(name)
+        if after is not None and not after.isdigit():
+            raise NotFound("page", after)
+        columns, rows, more = await space.author_rows(table, limit=limit, after=None if after is None else int(after))
+        return columns, rows, None if more is None else str(more)
+
+    async def _author_space(self, name: str) -> AuthorSpace:
+        return await self._core.space(self.catalog.actuator(name).name)
+
+
+def _operator() -> Caller:
+    return Caller(None, frozenset(("operate", "read")), "host")
+
+
+def _migrating(statements: Sequence[str]) -> Callable[[AuthorSpace], Any]:
+    async def migrate(space: AuthorSpace) -> None:
+        if statements:
+            await space.author_migrate(statements)
+
+    return migrate

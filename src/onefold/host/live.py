@@ -1,0 +1,82 @@
+"""host.live - what happens, as lines for `onefold dev` and the live page.
+
+For: turning committed facts into one line each, and handing them to whoever watches now.
+Never: keeps a line; slows a commit down: a watcher that does not keep up misses lines.
+Was wrong once: an unbounded queue to each watcher. One sleeping browser tab held all of a night's lines.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from onefold.host.clock import Clock
+from onefold.kernel.fold import Folded
+from onefold.node.resident import Resident
+from onefold.terms.ids import ActorId
+from onefold.terms.instant import moment
+
+KEPT = 1_000  # lines that may wait for one watcher
+
+
+@dataclass(frozen=True, slots=True)
+class Happening:
+    """One thing that just happened, in one line."""
+
+    at: datetime
+    what: str
+    run_id: str | None
+    program: str | None
+    text: str
+
+
+class Live:
+    """Lines to watchers. Costs nothing while nobody watches."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._watchers: list[asyncio.Queue[Happening | None]] = []
+
+    def heard(self, at: ActorId, resident: Resident, folded: Folded) -> None:
+        if not self._watchers:
+            return
+        run = at.key if at.key.startswith("run_") else None
+        when = moment(self._clock.now())
+        for fact in folded.facts:
+            what = type(fact).__name__
+            self.tell(Happening(when, what, run, at.kind, f"{at.kind} {at.key} {_said(what, fact)}"))
+
+    def tell(self, happening: Happening) -> None:
+        for queue in self._watchers:
+            if queue.full():
+                queue.get_nowait()
+            queue.put_nowait(happening)
+
+    async def watch(self) -> AsyncIterator[Happening]:
+        queue: asyncio.Queue[Happening | None] = asyncio.Queue(KEPT)
+        self._watchers.append(queue)
+        try:
+            while (happening := await queue.get()) is not None:
+                yield happening
+        finally:
+            self._watchers.remove(queue)
+
+    def close(self) -> None:
+        """End every watch."""
+        for queue in self._watchers:
+            if queue.full():
+                queue.get_nowait()
+            queue.put_nowait(None)
+
+
+def _said(what: str, fact: Any) -> str:
+    """A fact in a few words: its class, and the names in it that people know."""
+    parts = [what]
+    for field in ("name", "kind", "attempt", "status", "by", "reason"):
+        value = getattr(fact, field, None)
+        if isinstance(value, str | int) and value != "":
+            parts.append(f"{field}={value}")
+    return " ".join(parts)

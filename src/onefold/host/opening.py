@@ -1,0 +1,88 @@
+"""host.opening - from settings and parts to a host that runs.
+
+For: choosing the world, the clock, the secrets and the ways to reach people.
+Never: starts anything by being imported; opens a store that another process holds.
+Was wrong once: choices spread over the doors. `serve` and `call` opened one folder differently.
+"""
+
+from __future__ import annotations
+
+import logging
+import secrets  # noqa: TID251 - minted here, once, and handed down
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from onefold.actuators.words import Ask
+from onefold.host.catalog import Part, catalog
+from onefold.host.clock import Clock, WallClock
+from onefold.host.config import Config
+from onefold.host.host import Host
+from onefold.host.links import Choice
+from onefold.host.secret import signing
+from onefold.kernel.port import Port
+from onefold.ports.notify import Links, Way, notify_port
+from onefold.store.contract import World
+
+log = logging.getLogger("onefold")
+
+
+async def open_host(
+    config: Config,
+    parts: Iterable[Part],
+    *,
+    title: str = "onefold",
+    world: World | None = None,
+    clock: Clock | None = None,
+    chance: Callable[[int], bytes] = secrets.token_bytes,
+    say: Callable[[str], None] | None = None,
+    show_links: bool = False,
+    accept_rollback: bool = False,
+) -> Host:
+    """Open an application. `say` takes one text for the console; `show_links` lets it hold approval links.
+
+    Raises: LoadRefused, StoreLocked, StoreRolledBack, StoreTooNew, StoreUnavailable.
+    """
+    known = catalog(parts, config.people, title)
+    ticking = clock if clock is not None else WallClock()
+    stands_on = world if world is not None else make_world(config, ticking, accept_rollback=accept_rollback)
+    host = Host(config, known, stands_on, ticking, signing=signing(config, secrets.token_bytes), chance=chance)
+    try:
+        await host.open(notify=_notify(host, config, ticking, say or _log, show_links=show_links))
+    except BaseException:
+        await stands_on.close()
+        raise
+    return host
+
+
+def make_world(config: Config, clock: Clock, *, accept_rollback: bool = False) -> World:
+    """The store that the settings name."""
+    if config.folder is None:
+        from onefold.store.memory import MemoryWorld
+
+        return MemoryWorld(clock=clock.now)
+    from onefold.store.sqlite import SqliteWorld
+
+    return SqliteWorld(config.folder, clock=clock.now, durability=config.durability, accept_rollback=accept_rollback)
+
+
+def _notify(
+    host: Host, config: Config, clock: Clock, say: Callable[[str], None], *, show_links: bool
+) -> Port[Any, Any]:
+    def links(ask: Ask) -> Links:
+        def link(choice: Choice) -> str:
+            return f"{config.public_url}/approve/{host.link(ask, choice)}"
+
+        return Links(link("approve"), link("reject"))
+
+    ways: dict[str, Way] = {}
+    if config.smtp is not None:
+        from onefold.ports.mail import mail_way
+
+        named = config.smtp.url_env
+        ways["mailto"] = mail_way(lambda: config.secret(named), config.smtp.sender)
+    people = {name: person.notify for name, person in config.people.items()}
+    return notify_port(links=links, people=people, ways=ways, say=say, show_links=show_links)
+
+
+def _log(text: str) -> None:
+    log.info("%s", text)

@@ -1,0 +1,80 @@
+"""host.passes - the port `pass`: a run's function, replayed on its actor.
+
+For: handing a pass its actor: the durable state, the facts as they are committed, and a way to fold.
+Never: decides; keeps a pass that its actor no longer knows.
+Was wrong once: a queue of passes beside the kernel. A pass is an owed row like any other: retried,
+counted, parked, and gone only when its answer is committed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from datetime import datetime
+from functools import partial
+from typing import Any, TypeVar
+
+from onefold.actuators.executing import run_pass
+from onefold.actuators.state import State
+from onefold.actuators.words import Event, Fact, PassEnded, RunPass
+from onefold.host.core import Core
+from onefold.kernel.port import Inner, Step
+from onefold.node.author import author
+from onefold.node.resident import Resident
+from onefold.store.contract import Tx
+from onefold.terms.errors import StoreUnavailable
+from onefold.terms.ids import ActorId, step_id
+
+T = TypeVar("T")
+
+
+class RunActor:
+    """One run's actor, as its pass sees it."""
+
+    def __init__(self, core: Core, at: ActorId, resident: Resident) -> None:
+        self._core = core
+        self._at = at
+        self._resident = resident
+        self._decide = resident.module.decide
+
+    @property
+    def state(self) -> State:
+        state: State = self._resident.durable
+        return state
+
+    def watch(self, callback: Callable[[Sequence[Fact]], None], /) -> Callable[[], None]:
+        watchers = self._resident.watchers
+        watchers.append(callback)
+        return lambda: watchers.remove(callback)
+
+    def fold(self, event: Event, id: str, /) -> Awaitable[Any]:
+        """Fold as the source `step`. The pass reads the rows anew after a failure, so no id is asked twice."""
+        if self._resident.gone:
+            raise StoreUnavailable(self._at.kind, "the run was dropped from memory after a commit that failed")
+        return self._core.node.fold(self._at, step_id(id), b"", partial(_decide, self._decide, event), probe=False)
+
+    def author(
+        self, step: Callable[[Tx], T], event_of: Callable[[T], Event], /, *, id: str, budget_ms: int
+    ) -> Awaitable[Any]:
+        return author(
+            self._core.node,
+            self._at,
+            step_id(id),
+            step,
+            lambda result: partial(_decide, self._decide, event_of(result)),
+            budget_ms=budget_ms,
+        )
+
+
+def pass_port(core: Core) -> Inner[RunPass, PassEnded]:
+    """The port that runs passes. At most one pass of a run is outstanding: its row is."""
+
+    async def run(at: ActorId, step: Step, body: RunPass) -> PassEnded:
+        actuator = core.catalog.actuator(at.kind)
+        resident = await core.node.activate(at)
+        return await run_pass(RunActor(core, at, resident), actuator)
+
+    return Inner("pass", run, RunPass, PassEnded)
+
+
+def _decide(decide: Any, event: Any, state: Any, now: datetime) -> Any:
+    return decide(state, event, now)
