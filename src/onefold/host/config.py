@@ -91,11 +91,14 @@ class Config:
         host = self.listen[0]
         return host in ("localhost", "::1") or re.fullmatch(r"127(\.\d{1,3}){3}", host) is not None
 
-    def secret(self, name: str) -> str:
-        """The secret in the variable `name`. Raises: LoadRefused, naming the variable, when it is unset or short."""
+    def secret(self, name: str, *, least: int = LEAST_SECRET) -> str:
+        """The secret in the variable `name`, of at least so many bytes (an address that holds a password: 1).
+
+        Raises: LoadRefused, naming the variable, when it is unset or shorter.
+        """
         value = self.environ.get(name, "")
-        if len(value.encode()) < LEAST_SECRET:
-            why = "is shorter than 16 bytes" if value else "is not set"
+        if len(value.encode()) < least:
+            why = f"is shorter than {least} bytes" if value else "is not set"
             raise LoadRefused([Finding(name, f"this variable holds a secret and {why}")])
         return value
 

@@ -17,12 +17,9 @@ from pathlib import Path
 import apsw
 
 from onefold.store.sqlite.connect import glance, unusable
-from onefold.store.sqlite.hold import _BODY as BODY
-from onefold.store.sqlite.hold import _HEAD as HEAD
-from onefold.store.sqlite.hold import _holder as named_in
-from onefold.store.sqlite.hold import _read as read_mark
+from onefold.store.sqlite.hold import acknowledged, holder_of
 
-MARK_BYTES = BODY.size + 4  # a mark and its seal
+HEAD = 512  # bytes of a mark that name its holder
 MOST_FAULTS = 20  # of one file; a damaged one has thousands, and the first tell as much
 
 
@@ -76,8 +73,7 @@ def _size(path: Path) -> int:
 
 
 def _turns(mark: Path) -> int | None:
-    found = read_mark(mark.read_bytes()[HEAD:][:MARK_BYTES]) if mark.exists() else None
-    return None if found is None else found.top
+    return acknowledged(mark.read_bytes()) if mark.exists() else None
 
 
 def _holder(mark: Path) -> str | None:
@@ -87,7 +83,7 @@ def _holder(mark: Path) -> str | None:
     try:
         fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
-        return named_in(os.pread(handle, HEAD, 0))
+        return holder_of(os.pread(handle, HEAD, 0))
     finally:
         os.close(handle)
     return None

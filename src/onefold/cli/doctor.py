@@ -1,0 +1,100 @@
+"""cli.doctor - is the store whole, and does it hold everything that was acknowledged?
+
+For: `onefold doctor`: each file's check, its size, its mark; `--accept-rollback` when a file was lost
+for good.
+Never: runs anything of the app; repairs; touches a store that an app holds.
+Was wrong once: checking by starting the app. The restored backup sent its month-old mails first.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from onefold.cli import show
+from onefold.cli.answers import DONE, FAILED, HELD
+from onefold.cli.options import json_option
+from onefold.terms.errors import OnefoldError, StoreLocked
+
+if TYPE_CHECKING:
+    from onefold.host.config import Config
+    from onefold.store.sqlite.checkup import File
+
+COLUMNS = ("space", "bytes", "wal_bytes", "turns", "state")
+
+
+@click.command("doctor")
+@click.option("--store", help="The store's folder; by default that of onefold.toml.")
+@click.option("--accept-rollback", is_flag=True, help="Go on with files that end before what was acknowledged.")
+@json_option
+def doctor(store: str | None, accept_rollback: bool, as_json: bool) -> None:
+    """Check the store's files, and that nothing acknowledged is missing."""
+    import os
+
+    from onefold.host.config import find, settle
+    from onefold.store.sqlite.checkup import checkup
+
+    environ = os.environ  # noqa: TID251 - the door: handed to host's config, which reads it
+    config = settle(flags={"store": store}, environ=environ, file=find(start=Path.cwd()))
+    if config.folder is None:
+        raise click.UsageError("This store is in memory and ends with its process; there is nothing to check.")
+    files = list(checkup(config.folder))
+    refused = {file.space: error for file in files if (error := _refused(config, file, accept_rollback)) is not None}
+    _print(config, files, refused, as_json)
+    click.get_current_context().exit(_ends_with(files, refused))
+
+
+def _refused(config: Config, file: File, accept_rollback: bool) -> OnefoldError | None:
+    """Why the space cannot be opened; None when it can. A held one was judged by the process that opened it."""
+    if file.holder is not None:
+        return StoreLocked(file.space, file.holder) if accept_rollback else None
+    if file.faults and not accept_rollback:
+        return None
+    try:
+        asyncio.run(_open(config, file.space, accept_rollback))
+    except OnefoldError as error:
+        return error
+    return None
+
+
+async def _open(config: Config, space: str, accept_rollback: bool) -> None:
+    """Open one space as the app would, and close it again."""
+    from onefold.actuators.tables import RUNS
+    from onefold.host.clock import WallClock
+    from onefold.host.core import MAIN
+    from onefold.host.opening import make_world
+    from onefold.kernel.tables import KERNEL
+
+    world = make_world(config, WallClock(), accept_rollback=accept_rollback)
+    try:
+        await world.open(space, (KERNEL,) if space == MAIN else (KERNEL, RUNS))
+    finally:
+        await world.close()
+
+
+def _print(config: Config, files: Sequence[File], refused: dict[str, OnefoldError], as_json: bool) -> None:
+    rows: list[dict[str, Any]] = []
+    for file in files:
+        error = refused.get(file.space)
+        state = "; ".join((*file.faults, *([str(error)] if error else ()))) or "ok"
+        held = {"holder": file.holder} if file.holder else {}
+        sizes = {"space": file.space, "bytes": file.bytes, "wal_bytes": file.wal_bytes, "turns": file.turns}
+        rows.append({**sizes, "state": state, **held})
+    if as_json:
+        show.raw(show.compact({"store": str(config.folder), "items": rows}).encode())
+        return
+    click.echo(f"store {config.folder}")
+    show.table(rows, COLUMNS[:-1], empty="There is nothing in it yet.")
+    for row in rows:
+        holder = f" (held by {row['holder']})" if "holder" in row else ""
+        click.echo(f"{row['space']}: {show.plain(row['state'])}{holder}")
+
+
+def _ends_with(files: Sequence[File], refused: dict[str, OnefoldError]) -> int:
+    if any(error.exit == HELD for error in refused.values()):
+        return HELD
+    return FAILED if refused or any(file.faults for file in files) else DONE

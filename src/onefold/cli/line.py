@@ -1,0 +1,170 @@
+"""cli.line - one open line to the app, for as long as a command runs.
+
+For: the same request to the app that answers at an address, or, where none answers and no address
+was named, to the app of onefold.toml, opened in this process on its own store.
+Never: opens a store beside an app that holds it (the store refuses that itself); sends anything
+twice; shows the bearer key.
+Was wrong once: `--url` to a machine that was down fell back to the store at hand, and a run was
+cancelled in the wrong place. A named address is the only one asked.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import functools
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+from urllib.parse import quote
+
+from onefold.cli.answers import Answer, Problem, Unanswered
+
+if TYPE_CHECKING:
+    import httpx2
+
+    from onefold.host.config import Config
+
+CONNECT_S = 3.0
+ANSWER_S = 45.0  # longer than the 25 s that an answer may wait
+ANYWHERE = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - not bound: where an app listens everywhere, ask here
+
+
+class _Nobody(Exception):
+    """Nothing listens at the address."""
+
+
+class Line:
+    """A context manager. `url` None: the address of onefold.toml, then the store. `principal`: act as it."""
+
+    def __init__(self, url: str | None, principal: str | None) -> None:
+        self._url = url
+        self._principal = principal
+        self._runner = asyncio.Runner()
+        self._client: httpx2.AsyncClient | None = None
+        self._stack = contextlib.AsyncExitStack()
+        self._opened = False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            self._runner.run(self._close())
+        finally:
+            self._runner.close()
+
+    def get(self, *path: str, accept: str | None = None, **query: Any) -> Answer:
+        """Read. Raises: Problem, Unanswered, and what opening the store raises."""
+        asked = {name: str(value) for name, value in query.items() if value is not None}
+        headers = {"accept": accept} if accept else {}
+        return self._runner.run(self._ask("GET", path, asked, None, headers))
+
+    def post(self, *path: str, body: bytes = b"{}", headers: Mapping[str, str] | None = None) -> Answer:
+        """Change something; `body` is JSON. Raises: as get."""
+        return self._runner.run(self._ask("POST", path, {}, body, dict(headers or {})))
+
+    def time(self) -> float:
+        """Seconds on a clock that only goes forward, for a command's own patience."""
+        return self._runner.get_loop().time()
+
+    def pause(self, seconds: float) -> None:
+        """Wait, while an app opened here goes on."""
+        self._runner.run(asyncio.sleep(seconds))
+
+    async def _ask(
+        self, method: str, path: tuple[str, ...], query: dict[str, str], body: bytes | None, headers: dict[str, str]
+    ) -> Answer:
+        where = "/" + "/".join(quote(part, safe="") for part in path)
+        if body is not None:
+            headers["content-type"] = "application/json"
+        request = functools.partial(self._send, method, where, params=query, content=body, headers=headers)
+        client = self._client or self._dial()
+        try:
+            return _read(await request(client))
+        except _Nobody:
+            base = str(client.base_url)
+            if self._opened or self._url:
+                raise Unanswered(base, "nothing listens there") from None
+            await client.aclose()
+            return _read(await request(await self._open(base)))
+
+    async def _send(self, method: str, where: str, client: httpx2.AsyncClient, **parts: Any) -> httpx2.Response:
+        import httpx2
+
+        try:
+            return await client.request(method, where, **parts)
+        except httpx2.ConnectError:
+            raise _Nobody from None
+        except (httpx2.HTTPError, httpx2.InvalidURL) as error:
+            why = f"{type(error).__name__}; what was sent may have been taken"
+            raise Unanswered(str(client.base_url), why) from None
+
+    def _dial(self) -> httpx2.AsyncClient:
+        import httpx2
+
+        base = self._url or address_of(settled())
+        key = os.environ.get("ONEFOLD_KEY")  # noqa: TID251 - the door: the one secret a command is handed
+        headers = {"authorization": f"Bearer {key}"} if key else {}
+        if self._principal is not None:
+            headers["onefold-as"] = quote(self._principal, safe="")
+        timeout = httpx2.Timeout(ANSWER_S, connect=CONNECT_S)
+        self._client = httpx2.AsyncClient(base_url=base, headers=headers, timeout=timeout, trust_env=False)
+        return self._client
+
+    async def _open(self, nobody: str) -> httpx2.AsyncClient:
+        """Open the app of onefold.toml here. It closes with the line."""
+        config = settled()
+        if config.app is None or config.file is None:
+            raise Unanswered(nobody, "nothing listens there, and no onefold.toml here names an app to open instead")
+        import httpx2
+
+        from onefold.cli.inside import opened_here
+
+        opened = opened_here(config.app, config.file.parent, self._principal)
+        asgi = await self._stack.enter_async_context(opened)
+        self._opened = True
+        self._client = httpx2.AsyncClient(transport=httpx2.ASGITransport(app=asgi), base_url=nobody, timeout=None)
+        return self._client
+
+    async def _close(self) -> None:
+        if self._client is not None:
+            await self._client.aclose()
+        await self._stack.aclose()
+
+
+def settled() -> Config:
+    """The configuration of the working folder, without flags. Raises: LoadRefused."""
+    from onefold.host.config import find, settle
+
+    return settle(environ=os.environ, file=find(start=Path.cwd()))  # noqa: TID251 - the door: handed to host's config
+
+
+def address_of(config: Config) -> str:
+    """Where the app of this configuration answers, seen from this machine."""
+    host, port = config.listen
+    host = ANYWHERE.get(host, host)
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+def _read(got: httpx2.Response) -> Answer:
+    """Raises: Problem for a refusal; Unanswered when what answers is not Onefold."""
+    from onefold.terms.codec import parse
+    from onefold.terms.errors import BadArguments
+
+    media = got.headers.get("content-type", "").partition(";")[0]
+    json: Any = None
+    if media in ("application/json", "application/problem+json"):
+        try:
+            json = parse(got.content, "the answer")
+        except BadArguments as fault:
+            raise Unanswered(str(got.url), f"its answer is no JSON ({fault.faults[0]})") from None
+    if got.status_code >= 400:
+        if isinstance(json, dict) and "code" in json:
+            raise Problem(got.content, json)
+        raise Unanswered(str(got.url), f"what listens there answered {got.status_code} and is not Onefold")
+    return Answer(got.status_code, got.content, json, dict(got.headers))

@@ -1,0 +1,57 @@
+"""cli.parked - what stopped and waits for a person.
+
+For: `onefold parked [list | retry | drop]`; bare, it lists.
+Never: drops without a reason.
+Was wrong once: `drop` without asking why. A month later nobody knew whether a customer had been paid.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from onefold.cli import show
+from onefold.cli.line import Line
+from onefold.cli.options import give, spoken
+
+COLUMNS = ("id", "kind", "program", "since", "cause")
+
+
+@click.group("parked", invoke_without_command=True)
+@click.pass_context
+def parked(context: click.Context) -> None:
+    """What stopped and waits for a person: look, try again, or drop."""
+    if context.invoked_subcommand is None:
+        context.invoke(list_parked)
+
+
+@parked.command("list")
+@spoken
+def list_parked(line: Line, as_json: bool) -> None:
+    """List what is parked, and why."""
+    give(line.get("parked"), as_json, _list)
+
+
+def _list(page: dict[str, Any]) -> None:
+    show.table(page["items"], COLUMNS, empty="Nothing is parked.")
+
+
+@parked.command("retry")
+@click.argument("item", metavar="ID")
+@spoken
+def retry(line: Line, item: str, as_json: bool) -> None:
+    """Try it again."""
+    give(line.post("parked", item, "retry"), as_json, lambda _: click.echo("It is tried again."))
+
+
+@parked.command("drop")
+@click.argument("item", metavar="ID")
+@click.option("--reason", required=True, help="Why it is given up. It is kept, and the actor is told.")
+@spoken
+def drop(line: Line, item: str, reason: str, as_json: bool) -> None:
+    """Give it up, for a reason."""
+    from onefold.terms.codec import canonical
+
+    answer = line.post("parked", item, "drop", body=canonical({"reason": reason}))
+    give(answer, as_json, lambda _: click.echo("It is dropped."))

@@ -1,0 +1,37 @@
+"""cli.serve - an app in production: one process, no reload.
+
+For: `onefold serve TARGET`.
+Never: listens beyond this machine without keys; prints an approval link; restarts itself (what
+starts it does that: everything it accepted is in the store).
+Was wrong once: links in the log, "for convenience". The log was shipped to a third party, and with it
+the right to approve.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from onefold.cli.options import target_of
+
+
+@click.command("serve")
+@click.argument("target", required=False)
+@click.option("--listen", metavar="HOST:PORT", help="Where to listen; by default 127.0.0.1:8600.")
+@click.option("--store", help="The store's folder, or memory: for one that ends with the process.")
+def serve(target: str | None, listen: str | None, store: str | None) -> None:
+    """Serve TARGET (file.py, file.py:name or package.module:name) until SIGTERM."""
+    from onefold.cli import stage
+
+    start = Path.cwd()
+    staged = stage.stage(target_of(target, start), {"listen": listen, "store": store}, start)
+    stage.fit_to_serve(staged.config)
+    listening = stage.bound(staged.config.listen)
+    port = listening.getsockname()[1]
+
+    def serving(_: object) -> None:
+        host = staged.config.listen[0]
+        click.echo(f"onefold serves {staged.title} on http://{f'[{host}]' if ':' in host else host}:{port}")
+
+    stage.run(stage.serve(staged, listening, serving=serving))

@@ -1,0 +1,128 @@
+"""Runs, approvals and parked items, listed and told."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+RUN = {
+    "run_id": "run_1",
+    "program": "refund_order",
+    "status": "waiting",
+    "key": "order-8",
+    "started_at": "2026-11-30T10:00:00Z",
+    "updated_at": "2026-11-30T10:00:01Z",
+    "waits": [
+        {"kind": "approval", "name": "manager", "message": "Pay \x1b[2Jback 150?", "until": "2026-12-01T10:00:00Z"}
+    ],
+}
+PARKED = {"id": "p1", "kind": "owed", "program": "bank", "cause": "uncertain", "since": "2026-11-30T10:00:00Z"}
+
+
+def test_a_list_says_what_each_run_waits_for(typed: Any, told: Any) -> None:
+    told.answer("GET", "/runs", {"items": [RUN], "next": "n2"})
+    ended = typed("runs", "list", "--program", "refund_order", "--status", "waiting", "--limit", "5")
+    assert told.sent[0].query == {"program": "refund_order", "status": "waiting", "limit": "5"}
+    assert 'approval "manager" until 2026-12-01T10:00:00Z' in ended.stdout
+    assert "--after n2" in ended.stdout
+
+
+def test_bare_runs_and_parked_list(typed: Any, told: Any) -> None:
+    told.answer("GET", "/runs", {"items": [], "next": None})
+    told.answer("GET", "/parked", {"items": [], "next": None})
+    assert typed("runs").stdout == "There are no such runs.\n"
+    assert typed("parked").stdout == "Nothing is parked.\n"
+
+
+@pytest.mark.parametrize(
+    "arguments, path, body",
+    [
+        (("runs", "list"), "/runs", b'{"items": [],  "next": null}'),
+        (("runs", "show", "run_1"), "/runs/run_1", b'{"run_id": "run_1",  "status": "done"}'),
+        (("runs", "show", "run_1", "--journal"), "/runs/run_1/journal", b'{"items": [],  "next": null}'),
+        (("approve",), "/approve", b'{"items": [],  "next": null}'),
+        (("parked", "list"), "/parked", b'{"items": [],  "next": null}'),
+        (("export", "refund_order"), "/tools/refund_order/tables", b'["refunds" ]'),
+    ],
+)
+def test_every_read_gives_the_body_of_its_twin(
+    typed: Any, told: Any, arguments: tuple[str, ...], path: str, body: bytes
+) -> None:
+    told.answer("GET", "/runs/run_1", RUN)
+    told.answer("GET", path, body)
+    ended = typed(*arguments, "--json")
+    assert (ended.exit_code, ended.stdout.encode(), ended.stderr) == (0, body + b"\n", "")
+
+
+def test_a_message_cannot_steer_the_terminal(typed: Any, told: Any) -> None:
+    told.answer("GET", "/runs/run_1", RUN)
+    ended = typed("runs", "show", "run_1")
+    assert "\x1b" not in ended.stdout
+    assert "Pay \N{REPLACEMENT CHARACTER}[2Jback 150?" in ended.stdout
+
+
+def test_a_run_is_cancelled_with_its_reason(typed: Any, told: Any) -> None:
+    told.answer("POST", "/runs/run_1/cancel", {**RUN, "status": "cancelled"})
+    assert typed("runs", "cancel", "run_1", "--reason", "wrong order").exit_code == 0
+    assert told.sent[0].body == {"reason": "wrong order"}
+
+
+def test_an_event_is_sent_under_its_key(typed: Any, told: Any) -> None:
+    told.answer("POST", "/runs/run_1/events/Paid", RUN)
+    assert typed("runs", "send", "run_1", "Paid", '{"amount": 4}', "--key", "k").exit_code == 0
+    assert (told.sent[0].body, told.sent[0].headers["idempotency-key"]) == ({"amount": 4}, '"k"')
+
+
+def test_a_yes_is_sent_and_told(typed: Any, told: Any) -> None:
+    told.answer(
+        "POST", "/runs/run_1/approvals/manager", {"outcome": "decided", "by": "anna", "at": "2026-11-30T10:00:00Z"}
+    )
+    ended = typed("approve", "run_1", "manager", "--yes", "--by", "anna", "--reason", "fine")
+    assert (ended.exit_code, ended.stdout) == (0, "Decided by anna.\n")
+    assert told.sent[0].body == {"approve": True, "comment": "fine"}
+
+
+def test_a_no_carries_its_reason(typed: Any, told: Any) -> None:
+    told.answer("POST", "/runs/run_1/approvals/manager", {"outcome": "decided", "by": "anna"})
+    typed("approve", "run_1", "manager", "--no", "--reason", "too much")
+    assert told.sent[0].body == {"approve": False, "reason": "too much"}
+
+
+@pytest.mark.parametrize("outcome", ["already_decided", "expired", "cancelled"])
+def test_a_decision_that_came_too_late_says_so_and_ends_with_3(typed: Any, told: Any, outcome: str) -> None:
+    told.answer(
+        "POST", "/runs/run_1/approvals/manager", {"outcome": outcome, "by": "ben", "at": "2026-11-30T10:00:00Z"}
+    )
+    ended = typed("approve", "run_1", "manager", "--yes")
+    assert ended.exit_code == 3
+    assert "Nothing was" in ended.stdout
+
+
+@pytest.mark.parametrize(
+    "arguments", [("approve", "run_1", "manager"), ("approve", "run_1", "--yes"), ("approve", "--yes")]
+)
+def test_nothing_is_decided_without_being_told_which_way(typed: Any, told: Any, arguments: tuple[str, ...]) -> None:
+    assert typed(*arguments).exit_code == 2
+    assert told.sent == []
+
+
+def test_what_is_parked_is_listed_retried_and_dropped_for_a_reason(typed: Any, told: Any) -> None:
+    told.answer("GET", "/parked", {"items": [PARKED], "next": None})
+    told.answer("POST", "/parked/p1/retry", b"", status=204)
+    told.answer("POST", "/parked/p1/drop", b"", status=204)
+    assert "uncertain" in typed("parked", "list").stdout
+    assert typed("parked", "retry", "p1").exit_code == 0
+    assert typed("parked", "drop", "p1").exit_code == 2
+    assert typed("parked", "drop", "p1", "--reason", "paid by hand").exit_code == 0
+    assert told.sent[-1].body == {"reason": "paid by hand"}
+
+
+def test_a_table_is_exported_whole_over_several_pages(typed: Any, told: Any, tmp_path: Any) -> None:
+    first = {"columns": ["order_id", "amount"], "rows": [["7", "=1+1"]], "next": "1"}
+    told.answer("GET", "/tools/refund_order/tables/refunds", first, {**first, "rows": [["8", "2"]], "next": None})
+    ended = typed("export", "refund_order", "--csv", "refunds", "-o", "refunds.csv")
+    assert ended.exit_code == 0
+    assert (tmp_path / "refunds.csv").read_bytes() == b"order_id,amount\r\n7,'=1+1\r\n8,2\r\n"
+    assert [one.query.get("after") for one in told.sent] == [None, "1"]
+    assert [one.name for one in tmp_path.iterdir()] == ["refunds.csv"]
