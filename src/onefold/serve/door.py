@@ -1,0 +1,338 @@
+"""serve.door - what the doors ask of the opened application, as Protocols.
+
+For: the one list of host's verbs that serve may call, held by mypy against the real host and
+against the fake one of the tests.
+Never: a verb that only one page wants; a second way to ask for the same thing.
+Was wrong once: doors that took host's class. Nothing here could be tested before all of host stood.
+
+Instants are aware UTC datetimes. `Json` values are plain dicts, lists, text, numbers, bools, None.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from datetime import datetime
+from typing import Any, Literal, Protocol, TypeVar
+
+from onefold.host.caller import Caller
+
+T_co = TypeVar("T_co", covariant=True)
+Json = Any
+
+__all__ = [
+    "Actuator",
+    "Caller",
+    "Catalog",
+    "Choice",
+    "Clock",
+    "Config",
+    "Happening",
+    "Hook",
+    "Host",
+    "JournalRow",
+    "Json",
+    "Key",
+    "LinkPage",
+    "LinkState",
+    "OpenApproval",
+    "Page",
+    "ParkedItem",
+    "Receipt",
+    "Started",
+    "Verdict",
+]
+
+Choice = Literal["approve", "reject"]
+LinkState = Literal["open", "decided", "expired", "cancelled", "unknown", "changed"]
+
+
+# --- values that only travel through ---------------------------------------------------------------
+
+
+class Receipt(Protocol):
+    """A frozen picture of a run."""
+
+    @property
+    def run_id(self) -> str: ...
+
+    def to_json(self) -> dict[str, Any]:
+        """As in API.md: run_id, program, status, and what applies of key, result, error, waits, instants."""
+
+
+class Started(Protocol):
+    """What `start` gives: the receipt, and whether the key had been seen before."""
+
+    @property
+    def receipt(self) -> Receipt: ...
+    @property
+    def replayed(self) -> bool: ...
+
+
+class Page(Protocol[T_co]):
+    """Some items, and where to go on: `after=next`, or None at the end."""
+
+    @property
+    def items(self) -> Sequence[T_co]: ...
+    @property
+    def next(self) -> str | None: ...
+
+
+class JournalRow(Protocol):
+    """One journaled act of a run. `error` is None unless it failed."""
+
+    @property
+    def seq(self) -> int: ...
+    @property
+    def path(self) -> str: ...
+    @property
+    def step(self) -> str: ...
+    @property
+    def kind(self) -> str: ...
+    @property
+    def attempt(self) -> int: ...
+    @property
+    def at(self) -> datetime: ...
+    @property
+    def result(self) -> Json: ...
+    @property
+    def error(self) -> Json: ...
+
+
+class OpenApproval(Protocol):
+    """An approval somebody is waited for. `shown` is what exactly will happen, as JSON."""
+
+    @property
+    def run_id(self) -> str: ...
+    @property
+    def program(self) -> str: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def message(self) -> str: ...
+    @property
+    def since(self) -> datetime: ...
+    @property
+    def until(self) -> datetime | None: ...
+    @property
+    def shown(self) -> Json: ...
+
+
+class Verdict(Protocol):
+    """What deciding came to. `by` and `at`: who decided, and when, whoever it was."""
+
+    @property
+    def outcome(self) -> Literal["decided", "already_decided", "expired", "cancelled"]: ...
+    @property
+    def by(self) -> str | Sequence[str] | None: ...
+    @property
+    def at(self) -> datetime | None: ...
+
+
+class LinkPage(Protocol):
+    """What an approval link leads to. Of an unknown or forged link only `state` means anything.
+
+    outcome: of `link_page`, and of a second tap, what was decided ("approved" or "rejected"), where
+    known; of `link_decide` it is "decided" for the one tap that decided, and state is then "decided".
+    """
+
+    @property
+    def state(self) -> LinkState: ...
+    @property
+    def run_id(self) -> str: ...
+    @property
+    def program(self) -> str: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def message(self) -> str: ...
+    @property
+    def shown(self) -> Json: ...
+    @property
+    def choice(self) -> Choice: ...
+    @property
+    def since(self) -> datetime | None: ...
+    @property
+    def until(self) -> datetime | None: ...
+    @property
+    def by(self) -> str | Sequence[str] | None: ...
+    @property
+    def at(self) -> datetime | None: ...
+    @property
+    def outcome(self) -> str | None: ...
+
+
+class ParkedItem(Protocol):
+    """Something that waits for a person: what, why, since when."""
+
+    @property
+    def id(self) -> str: ...
+    @property
+    def kind(self) -> str: ...
+    @property
+    def program(self) -> str: ...
+    @property
+    def cause(self) -> str: ...
+    @property
+    def since(self) -> datetime: ...
+
+
+class Happening(Protocol):
+    """One thing that just happened, for the live page."""
+
+    @property
+    def at(self) -> datetime: ...
+    @property
+    def what(self) -> str: ...
+    @property
+    def run_id(self) -> str | None: ...
+    @property
+    def program(self) -> str | None: ...
+    @property
+    def text(self) -> str: ...
+
+
+# --- what is there to serve ------------------------------------------------------------------------
+
+
+class Actuator(Protocol):
+    """One durable function, as far as a door must know it. Schemas are flat, refs inlined, checked at load."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def description(self) -> str: ...
+    @property
+    def tool(self) -> bool: ...
+    @property
+    def webhook(self) -> str | None: ...
+    @property
+    def long_wait(self) -> str: ...
+    @property
+    def hints(self) -> Mapping[str, bool]: ...
+    @property
+    def input_schema(self) -> dict[str, Any]: ...
+    @property
+    def output_schema(self) -> dict[str, Any]: ...
+
+
+class Catalog(Protocol):
+    """The parts of the application, by name."""
+
+    @property
+    def title(self) -> str: ...
+    @property
+    def actuators(self) -> Mapping[str, Actuator]: ...
+    @property
+    def modules(self) -> Mapping[str, Any]: ...
+
+
+class Key(Protocol):
+    """One bearer key: whom it speaks for, what it may do, and which variable holds it."""
+
+    @property
+    def secret_env(self) -> str: ...
+    @property
+    def may(self) -> frozenset[Literal["call", "read", "operate", "deploy"]]: ...
+    @property
+    def principal(self) -> str | None: ...
+
+
+class Hook(Protocol):
+    """How one signed door is checked, and who its calls run as."""
+
+    @property
+    def secret_env(self) -> str: ...
+    @property
+    def scheme(self) -> str | None: ...
+    @property
+    def principal(self) -> str | None: ...
+
+
+class Config(Protocol):
+    """How the application is run, as far as a door must know it."""
+
+    @property
+    def listen(self) -> tuple[str, int]: ...
+    @property
+    def loopback(self) -> bool: ...
+    @property
+    def public_url(self) -> str: ...
+    @property
+    def keys(self) -> Sequence[Key]: ...
+    @property
+    def hooks(self) -> Mapping[str, Hook]: ...
+
+    def secret(self, name: str) -> str:
+        """What the variable `name` holds. Raises: LoadRefused when it is unset or too short."""
+
+
+class Clock(Protocol):
+    def now(self) -> int:
+        """The instant it is, in milliseconds since 1970."""
+
+
+# --- the verbs -------------------------------------------------------------------------------------
+
+
+class Host(Protocol):
+    """The opened application. Every verb checks the principal; the doors check the rights."""
+
+    @property
+    def catalog(self) -> Catalog: ...
+    @property
+    def config(self) -> Config: ...
+    @property
+    def clock(self) -> Clock: ...
+
+    async def start(self, name: str, arguments: Json, *, key: str | None, caller: Caller) -> Started: ...
+    async def receipt(self, run_id: str, *, wait_ms: int = 0, caller: Caller) -> Receipt: ...
+    async def runs_list(
+        self,
+        *,
+        program: str | None = None,
+        status: str | None = None,
+        key: str | None = None,
+        limit: int = 100,
+        after: str | None = None,
+        caller: Caller,
+    ) -> Page[Receipt]: ...
+    async def run_journal(self, run_id: str, *, caller: Caller) -> Sequence[JournalRow]: ...
+    async def run_send(
+        self, run_id: str, event: str, body: Json, *, key: str | None = None, caller: Caller
+    ) -> Receipt: ...
+    async def run_cancel(self, run_id: str, reason: str | None = None, *, caller: Caller) -> Receipt: ...
+    async def run_retry(self, run_id: str, *, caller: Caller) -> Receipt: ...
+    async def approvals_list(self, *, caller: Caller) -> Sequence[OpenApproval]: ...
+    async def approvals_decide(
+        self,
+        run_id: str,
+        name: str,
+        *,
+        approve: bool,
+        by: str,
+        reason: str | None = None,
+        comment: str | None = None,
+        value: Json = None,
+        caller: Caller,
+    ) -> Verdict: ...
+    async def link_page(self, token: str) -> LinkPage: ...
+    async def link_decide(
+        self, token: str, *, choice: Choice, reason: str | None, by: str | None = None
+    ) -> LinkPage: ...
+    async def deliver_raw(self, module: str, raw: bytes, *, caller: Caller) -> bytes: ...
+    async def read_json(self, module: str, key: str, *, caller: Caller) -> dict[str, Any]: ...
+    async def facts(
+        self, module: str, key: str, *, after: int = 0, limit: int = 100, caller: Caller
+    ) -> Page[dict[str, Any]]: ...
+    async def actors(
+        self, module: str, *, prefix: str = "", limit: int = 100, after: str | None = None, caller: Caller
+    ) -> Page[dict[str, Any]]: ...
+    async def parked_list(self, *, caller: Caller) -> Sequence[ParkedItem]: ...
+    async def parked_retry(self, id: str, *, caller: Caller) -> None: ...
+    async def parked_drop(self, id: str, *, reason: str, caller: Caller) -> None: ...
+    async def tables(self, name: str, *, caller: Caller) -> Sequence[str]: ...
+    async def table_rows(
+        self, name: str, table: str, *, limit: int = 100, after: str | None = None, caller: Caller
+    ) -> tuple[Sequence[str], Sequence[Sequence[Json]], str | None]: ...
+    async def ready(self) -> Mapping[str, Any]: ...
+    def watch(self) -> AsyncIterator[Happening]: ...

@@ -1,0 +1,162 @@
+"""serve.mcp.server - one server of the protocol, wired to calls, tasks and the listing.
+
+For: the low-level Server with dict results, both eras on one address, JSON answers, no sessions.
+Never: a second server per actuator (the path says which one is meant); middleware; a schema check.
+Was wrong once: an exception left to the package. It becomes "internal error", and nobody learns why.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from typing import Any
+
+from mcp.server.caching import CacheHint
+from mcp.server.context import ServerRequestContext
+from mcp.server.lowlevel import Server
+from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+from mcp.shared.exceptions import MCPError
+from mcp_types import (
+    INVALID_PARAMS,
+    CallToolRequestParams,
+    ListPromptsResult,
+    ListResourcesResult,
+    ListResourceTemplatesResult,
+    PaginatedRequestParams,
+)
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+
+from onefold.serve import bodies
+from onefold.serve.door import Caller, Host
+from onefold.serve.mcp import telling
+from onefold.serve.mcp.agents import CALLER, ONLY
+from onefold.serve.mcp.calls import Calls, Request
+from onefold.serve.mcp.listing import Listing
+from onefold.serve.mcp.tasks import EXTENSION, TaskParams, Tasks, UpdateParams, admit, declared
+from onefold.serve.problems import Unexpected
+from onefold.serve.version import version
+from onefold.terms.limits import MAX_BODY_BYTES
+
+log = logging.getLogger("onefold.serve")
+
+LIST_TTL_MS = 60_000  # a redeploy may change the list; a minute is what a client may miss of it
+INSTRUCTIONS = (
+    "These tools do durable work: once a call is accepted it goes on, whatever happens to this connection. A call "
+    "that does not finish at once answers with a receipt that opens with `Not finished`; ask get_run for it later "
+    "instead of calling again. To send a call again safely, give it the same key in _meta, as onefold/idempotencyKey."
+)
+
+Context = ServerRequestContext[Any, Any]
+
+
+class Served:
+    """The handlers. Each gets what it needs out of the request that our own door put there."""
+
+    def __init__(self, host: Host, waits: bodies.Waits) -> None:
+        self._listing = Listing(host.catalog)
+        self._calls = Calls(host, waits)
+        self._tasks = Tasks(host)
+
+    async def list_tools(self, ctx: Context, params: PaginatedRequestParams) -> dict[str, Any]:
+        if params.cursor:
+            raise MCPError(code=INVALID_PARAMS, message="The list has one page; this cursor is none of ours.")
+        return {"tools": self._listing.of(_only(ctx))}
+
+    async def call_tool(self, ctx: Context, params: CallToolRequestParams) -> dict[str, Any]:
+        only = _only(ctx)
+        if not self._calls.knows(params.name, only):
+            raise MCPError(code=INVALID_PARAMS, message=self._calls.unknown(params.name, self._listing.names(only)))
+        request = _request(ctx)
+        call = Request(
+            caller=_caller(ctx),
+            arguments=params.arguments or {},
+            meta=(meta := _meta(ctx)),
+            header_keys=tuple(v for k, v in request.scope["headers"] if k == b"idempotency-key"),
+            receive=request.receive,
+            tasks=ctx.protocol_version in MODERN_PROTOCOL_VERSIONS and declared(meta),
+            only=only,
+        )
+        try:
+            return await self._calls.call(params.name, call)
+        except bodies.ClientGone:
+            return telling.fault(params.name, Unexpected("closed stream", "tools/call"))
+        except Exception as error:
+            log.error("unexpected %s in tool %s", type(error).__name__, params.name, exc_info=error)
+            return telling.fault(params.name, Unexpected(type(error).__name__, "tools/call"))
+
+    async def get_task(self, ctx: Context, params: TaskParams) -> dict[str, Any]:
+        admit(ctx.protocol_version, _meta(ctx), "tasks/get")
+        return await self._tasks.get(params.task_id, _caller(ctx))
+
+    async def update_task(self, ctx: Context, params: UpdateParams) -> dict[str, Any]:
+        admit(ctx.protocol_version, _meta(ctx), "tasks/update")
+        return await self._tasks.update(params.task_id, _caller(ctx))
+
+    async def cancel_task(self, ctx: Context, params: TaskParams) -> dict[str, Any]:
+        admit(ctx.protocol_version, _meta(ctx), "tasks/cancel")
+        return await self._tasks.cancel(params.task_id, _caller(ctx))
+
+    async def no_prompts(self, ctx: Context, params: PaginatedRequestParams | None) -> ListPromptsResult:
+        return ListPromptsResult(prompts=[])
+
+    async def no_resources(self, ctx: Context, params: PaginatedRequestParams | None) -> ListResourcesResult:
+        return ListResourcesResult(resources=[])
+
+    async def no_templates(self, ctx: Context, params: PaginatedRequestParams | None) -> ListResourceTemplatesResult:
+        return ListResourceTemplatesResult(resource_templates=[])
+
+    def mirrored(self, name: str) -> Mapping[str, Any] | None:
+        return self._listing.mirrored(name)
+
+
+def _meta(ctx: Context) -> Mapping[str, Any]:
+    meta = (ctx.params or {}).get("_meta")
+    return meta if isinstance(meta, Mapping) else {}
+
+
+def _request(ctx: Context) -> Any:
+    """The HTTP request. Every way in here has one: nothing but HTTP is served."""
+    if ctx.request is None:
+        raise Unexpected("call without a request", ctx.method)
+    return ctx.request
+
+
+def _caller(ctx: Context) -> Caller:
+    caller: Caller = _request(ctx).scope[CALLER]
+    return caller
+
+
+def _only(ctx: Context) -> str | None:
+    only: str | None = _request(ctx).scope[ONLY]
+    return only
+
+
+def build(host: Host, waits: bodies.Waits) -> StreamableHTTPSessionManager:
+    """The session manager, whose `run()` is to be entered once. Host and Origin are checked before it."""
+    served = Served(host, waits)
+    hint = CacheHint(ttl_ms=LIST_TTL_MS, scope="private")
+    server: Server[Any] = Server(
+        host.catalog.title,
+        version=version(),
+        instructions=INSTRUCTIONS,
+        cache_hints={
+            "tools/list": hint,
+            "prompts/list": hint,
+            "resources/list": hint,
+            "resources/templates/list": hint,
+            "server/discover": hint,
+        },
+        get_tool_input_schema=served.mirrored,
+        on_list_prompts=served.no_prompts,
+        on_list_resources=served.no_resources,
+        on_list_resource_templates=served.no_templates,
+    )
+    server.add_request_handler("tools/list", PaginatedRequestParams, served.list_tools)
+    server.add_request_handler("tools/call", CallToolRequestParams, served.call_tool)
+    server.add_request_handler("tasks/get", TaskParams, served.get_task)
+    server.add_request_handler("tasks/update", UpdateParams, served.update_task)
+    server.add_request_handler("tasks/cancel", TaskParams, served.cancel_task)
+    server.extensions[EXTENSION] = {}
+    return StreamableHTTPSessionManager(
+        server, json_response=True, stateless=True, security_settings=None, max_request_body_size=MAX_BODY_BYTES
+    )

@@ -1,0 +1,424 @@
+"""A small stand-in for the opened application, held to `serve.door.Host` by mypy.
+
+Real actuators (their schemas and checks are what the doors must pass on), made-up outcomes: a test says
+what a run comes to, and ends it when it likes. Nothing here is durable; the real host has its own tests.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any, Literal
+
+import msgspec
+from msgspec import Raw
+from pydantic import BaseModel, Field
+
+from onefold.actuators.declare import Actuator, actuator
+from onefold.actuators.receipt import Receipt, Trouble, WaitShown
+from onefold.actuators.run import Run
+from onefold.host.caller import Caller
+from onefold.host.settings import Hook, Key
+from onefold.terms.codec import canonical, digest, parse
+from onefold.terms.errors import BadArguments, Fault, KeyConflict, LoadRefused, NotFound, UnknownName
+from onefold.terms.instant import moment
+
+if TYPE_CHECKING:
+    from onefold.serve import door
+
+NOW = 1_780_000_000_000  # 2026-05-28T20:26:40Z
+DAY = 86_400_000
+
+
+class Refund(BaseModel):
+    order_id: str = Field(description="The shop's number of the order.")
+    amount: Decimal = Field(gt=0, le=500)
+    note: str | None = None
+
+
+class Refunded(BaseModel):
+    refund_id: str
+
+
+class Declined(BaseModel):
+    reason: str
+
+
+@actuator(dedupe_by=["order_id"], webhook="standard")
+async def refund_order(run: Run, order: Refund) -> Refunded | Declined:
+    """Pay an order back. Above 100 a manager must agree."""
+    raise AssertionError("the fake host runs nothing")
+
+
+@actuator(long_wait="task", hints={"read_only": True, "destructive": False})
+async def slow_report(run: Run) -> str | None:
+    """Make the long report."""
+    raise AssertionError("the fake host runs nothing")
+
+
+@actuator(tool=False)
+async def nightly(run: Run) -> None:
+    """Not for agents."""
+    raise AssertionError("the fake host runs nothing")
+
+
+@actuator(webhook="stripe", tool=False)
+async def paid(run: Run, event: Refund) -> None:
+    """A payment came in."""
+    raise AssertionError("the fake host runs nothing")
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a run comes to when it is started."""
+
+    status: Literal["running", "waiting", "done", "failed", "cancelled", "parked"] = "done"
+    result: Any = None
+    waits: tuple[WaitShown, ...] = ()
+    error: Trouble | None = None
+
+
+def waiting_for_manager(now: int = NOW) -> Outcome:
+    wait = WaitShown("approval", "manager", now, "call-1", now + DAY, "Pay back 150 for order 8?")
+    return Outcome("waiting", waits=(wait,))
+
+
+@dataclass
+class Started:
+    receipt: Receipt
+    replayed: bool
+
+
+@dataclass
+class Page:
+    items: list[Any]
+    next: str | None = None
+
+
+@dataclass
+class JournalRow:
+    seq: int
+    path: str
+    step: str
+    kind: str
+    attempt: int
+    at: datetime
+    result: Any = None
+    error: Any = None
+
+
+@dataclass(frozen=True)
+class OpenApproval:
+    run_id: str
+    program: str
+    name: str
+    message: str
+    since: datetime
+    until: datetime | None
+    shown: Any
+
+
+@dataclass(frozen=True)
+class Verdict:
+    outcome: Literal["decided", "already_decided", "expired", "cancelled"]
+    by: str | None = None
+    at: datetime | None = None
+
+
+@dataclass(frozen=True)
+class LinkPage:
+    state: Literal["open", "decided", "expired", "cancelled", "unknown", "changed"]
+    choice: Literal["approve", "reject"] = "approve"
+    run_id: str = ""
+    program: str = ""
+    name: str = ""
+    message: str = ""
+    shown: Any = None
+    since: datetime | None = None
+    until: datetime | None = None
+    by: str | None = None
+    at: datetime | None = None
+    outcome: str | None = None
+
+
+@dataclass(frozen=True)
+class ParkedItem:
+    id: str
+    kind: str
+    program: str
+    cause: str
+    since: datetime
+
+
+@dataclass(frozen=True)
+class Happening:
+    at: datetime
+    what: str
+    run_id: str | None
+    program: str | None
+    text: str
+
+
+@dataclass
+class Clock:
+    at: int = NOW
+
+    def now(self) -> int:
+        return self.at
+
+
+@dataclass
+class Config:
+    listen: tuple[str, int] = ("127.0.0.1", 8600)
+    public_url: str = "https://tools.example.com"
+    loopback: bool = True
+    keys: tuple[Key, ...] = ()
+    hooks: Mapping[str, Hook] = field(default_factory=dict)
+    environ: dict[str, str] = field(default_factory=dict)
+
+    def secret(self, name: str) -> str:
+        if name not in self.environ:
+            raise LoadRefused([])
+        return self.environ[name]
+
+
+@dataclass
+class Catalog:
+    title: str
+    actuators: dict[str, Actuator[Any, Any]]
+    modules: dict[str, Any]
+
+
+@dataclass
+class FakeRun:
+    receipt: Receipt
+    principal: str | None
+    digest: bytes
+    changed: asyncio.Event = field(default_factory=asyncio.Event)
+
+
+class FakeHost:
+    """Verbs in memory. `acted` counts what had an effect, so that a test can say: once."""
+
+    def __init__(self, config: Config | None = None, actuators: Sequence[Actuator[Any, Any]] = ()) -> None:
+        given = actuators or (refund_order, slow_report, nightly, paid)
+        self.catalog = Catalog("Shop tools", {one.name: one for one in given}, {"counter": object()})
+        self.config = config or Config()
+        self.clock = Clock()
+        self.outcomes: dict[str, Callable[[Any], Outcome]] = {}
+        self.runs: dict[str, FakeRun] = {}
+        self.acted: list[tuple[Any, ...]] = []
+        self.journals: dict[str, list[JournalRow]] = {}
+        self.approvals: dict[tuple[str, str], OpenApproval] = {}
+        self.links: dict[str, LinkPage] = {}
+        self.parked: dict[str, ParkedItem] = {}
+        self.counters: dict[tuple[str | None, str], list[dict[str, Any]]] = {}
+        self.happenings: asyncio.Queue[Happening] = asyncio.Queue()
+        self.waiting = 0
+        self.is_ready = True
+
+    # --- runs ----------------------------------------------------------------------------------
+
+    async def start(self, name: str, arguments: Any, *, key: str | None = None, caller: Caller) -> Started:
+        one = self.catalog.actuators.get(name)
+        if one is None:
+            raise UnknownName("tool", name, "refund_order")
+        checked = one.check(arguments)
+        known = digest(one.written(checked))
+        made = f"{caller.principal}\0{name}\0{key if key is not None else len(self.runs)}"
+        run_id = f"run_{hashlib.sha256(made.encode()).hexdigest()[:20]}"
+        if run_id in self.runs:
+            if self.runs[run_id].digest != known:
+                raise KeyConflict(key or run_id)
+            return Started(self.runs[run_id].receipt, True)
+        outcome = self.outcomes.get(name, lambda _: Outcome(result={"type": "Refunded", "refund_id": "re_1"}))(checked)
+        now = moment(self.clock.now())
+        output = Raw(msgspec.json.encode(outcome.result)) if outcome.status == "done" else None
+        receipt = Receipt(run_id, name, outcome.status, outcome.waits, outcome.error, key, now, now, output)
+        self.runs[run_id] = FakeRun(receipt, caller.principal, known)
+        self.acted.append(("start", name, key, caller))
+        return Started(receipt, False)
+
+    def end(self, run_id: str, result: Any) -> None:
+        """What the run was working on is done."""
+        run = self.runs[run_id]
+        self._put(run, status="done", waits=(), output=Raw(msgspec.json.encode(result)))
+
+    def _put(self, run: FakeRun, **changes: Any) -> None:
+        run.receipt = replace(run.receipt, updated_at=moment(self.clock.now()), **changes)
+        run.changed.set()
+
+    def _run(self, run_id: str, caller: Caller) -> FakeRun:
+        run = self.runs.get(run_id)
+        if run is None or not caller.sees(run.principal):
+            raise NotFound("run", run_id)
+        return run
+
+    async def receipt(self, run_id: str, *, wait_ms: int = 0, caller: Caller) -> Receipt:
+        run = self._run(run_id, caller)
+        if wait_ms and run.receipt.status in ("running", "waiting"):
+            self.waiting += 1
+            try:
+                await asyncio.wait_for(run.changed.wait(), wait_ms / 1000)
+            except TimeoutError:
+                pass
+            finally:
+                self.waiting -= 1
+        return run.receipt
+
+    async def runs_list(
+        self,
+        *,
+        program: str | None = None,
+        status: str | None = None,
+        key: str | None = None,
+        limit: int = 100,
+        after: str | None = None,
+        caller: Caller,
+    ) -> Page:
+        found = [
+            run.receipt
+            for run in reversed(self.runs.values())
+            if caller.sees(run.principal)
+            and program in (None, run.receipt.program)
+            and status in (None, run.receipt.status)
+            and key in (None, run.receipt.key)
+        ]
+        start = int(after or 0)
+        return Page(found[start : start + limit], str(start + limit) if len(found) > start + limit else None)
+
+    async def run_journal(self, run_id: str, *, caller: Caller) -> list[JournalRow]:
+        self._run(run_id, caller)
+        return self.journals.get(run_id, [])
+
+    async def run_send(self, run_id: str, event: str, body: Any, *, key: str | None = None, caller: Caller) -> Receipt:
+        run = self._run(run_id, caller)
+        self.acted.append(("send", run_id, event, body, key))
+        return run.receipt
+
+    async def run_cancel(self, run_id: str, reason: str | None = None, *, caller: Caller) -> Receipt:
+        run = self._run(run_id, caller)
+        if run.receipt.status in ("running", "waiting", "parked"):
+            self.acted.append(("cancel", run_id, reason))
+            self._put(run, status="cancelled", waits=(), error=None)
+        return run.receipt
+
+    async def run_retry(self, run_id: str, *, caller: Caller) -> Receipt:
+        run = self._run(run_id, caller)
+        self.acted.append(("retry", run_id))
+        return run.receipt
+
+    # --- approvals -------------------------------------------------------------------------------
+
+    async def approvals_list(self, *, caller: Caller) -> list[OpenApproval]:
+        return list(self.approvals.values())
+
+    async def approvals_decide(
+        self,
+        run_id: str,
+        name: str,
+        *,
+        approve: bool,
+        by: str,
+        reason: str | None = None,
+        comment: str | None = None,
+        value: Any = None,
+        caller: Caller,
+    ) -> Verdict:
+        caller.need("operate", "deciding an approval")
+        if (run_id, name) not in self.approvals:
+            if ("decided", run_id, name) in [one[:3] for one in self.acted]:
+                return Verdict("already_decided", "somebody", moment(self.clock.now()))
+            raise NotFound("approval", name)
+        del self.approvals[run_id, name]
+        self.acted.append(("decided", run_id, name, approve, by, reason, comment, value))
+        return Verdict("decided", by, moment(self.clock.now()))
+
+    async def link_page(self, token: str) -> LinkPage:
+        return self.links.get(token, LinkPage("unknown"))
+
+    async def link_decide(
+        self, token: str, *, choice: Literal["approve", "reject"], reason: str | None, by: str | None = None
+    ) -> LinkPage:
+        page = self.links.get(token, LinkPage("unknown"))
+        if page.state != "open":
+            return page
+        done = {"approve": "approved", "reject": "rejected"}[choice]
+        after = replace(page, state="decided", by="whoever held the link", at=moment(self.clock.now()), outcome=done)
+        for other, known in self.links.items():
+            if known.run_id == page.run_id:
+                self.links[other] = replace(after, choice=known.choice)
+        self.acted.append(("link", page.run_id, choice, reason))
+        return replace(after, outcome="decided")
+
+    # --- modules -----------------------------------------------------------------------------------
+
+    async def deliver_raw(self, module: str, raw: bytes, *, caller: Caller) -> bytes:
+        if module not in self.catalog.modules:
+            raise UnknownName("module", module, "counter")
+        event = parse(raw, "event")
+        if not isinstance(event, dict) or not isinstance(event.get("id"), str):
+            raise BadArguments([Fault("id", "is missing")], nothing_was="stored")
+        facts = self.counters.setdefault((caller.principal, str(event["counter"])), [])
+        if event["id"] not in [fact["id"] for fact in facts]:
+            facts.append({"type": "Added", "id": event["id"]})
+        return canonical({"type": "Counted", "total": len(facts)})
+
+    async def read_json(self, module: str, key: str, *, caller: Caller) -> dict[str, Any]:
+        return {"key": key, "view": {"total": len(self.counters.get((caller.principal, key), []))}}
+
+    async def facts(self, module: str, key: str, *, after: int = 0, limit: int = 100, caller: Caller) -> Page:
+        known = self.counters.get((caller.principal, key))
+        if known is None:
+            raise NotFound(module, key)
+        at = "2026-05-28T20:26:40Z"
+        rows = [{"seq": seq, "at": at, "fact": fact} for seq, fact in enumerate(known, 1) if seq > after]
+        return Page(rows[:limit], str(after + limit) if len(rows) > limit else None)
+
+    async def actors(
+        self, module: str, *, prefix: str = "", limit: int = 100, after: str | None = None, caller: Caller
+    ) -> Page:
+        keys = sorted(key for who, key in self.counters if who == caller.principal and key.startswith(prefix))
+        return Page([{"key": key} for key in keys][:limit])
+
+    # --- the rest ----------------------------------------------------------------------------------
+
+    async def parked_list(self, *, caller: Caller) -> list[ParkedItem]:
+        return list(self.parked.values())
+
+    async def parked_retry(self, id: str, *, caller: Caller) -> None:
+        if self.parked.pop(id, None) is None:
+            raise NotFound("parked item", id)
+        self.acted.append(("parked_retry", id))
+
+    async def parked_drop(self, id: str, *, reason: str, caller: Caller) -> None:
+        if self.parked.pop(id, None) is None:
+            raise NotFound("parked item", id)
+        self.acted.append(("parked_drop", id, reason))
+
+    async def tables(self, name: str, *, caller: Caller) -> list[str]:
+        return ["refunds"]
+
+    async def table_rows(
+        self, name: str, table: str, *, limit: int = 100, after: str | None = None, caller: Caller
+    ) -> tuple[list[str], list[list[Any]], str | None]:
+        if table != "refunds":
+            raise NotFound("table", table)
+        rows: list[list[Any]] = [["7", "40"], ['=HYPERLINK("http://evil.test")', None]]
+        return ["order_id", "amount"], rows[:limit], None
+
+    async def ready(self) -> dict[str, Any]:
+        return {"ready": self.is_ready, "store": "ok", "oldest_overdue_seconds": 1.5, "parked": len(self.parked)}
+
+    async def watch(self) -> AsyncIterator[Happening]:
+        while True:
+            yield await self.happenings.get()
+
+
+def _held_to_the_protocol(host: FakeHost) -> door.Host:
+    """Does not run: mypy compares every verb with what the doors may call."""
+    return host
