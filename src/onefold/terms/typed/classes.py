@@ -59,8 +59,10 @@ class ClassNode(Node):
         self.by_wire = {field.wire_name: field for field in self.fields}
         self.doc = doc
         self.struct = _mirror(cls, self.fields, self.tag)
-        wire = self.struct | Nobody if tagged else self.struct
-        super().__init__(wire, f"a {cls.__name__}", gives=(cls,), reads=(self.struct,))
+        super().__init__(self.struct, f"a {cls.__name__}", gives=(cls,))
+        self.reads = (self.struct,)
+        if tagged:
+            self.asks = self.struct | Nobody
         self.out = _out(cls, self.struct, self.fields)
         self.into = _into(cls, self.fields, [field.name for field in fields])
         self.slim = _slim(self.struct, self.fields)
@@ -107,7 +109,7 @@ class ClassNode(Node):
         return UnknownTag(below(path, TAG), f"is not known; did you mean {close}?" if close else f"must be {told}", tag)
 
     def schema(self, defs: dict[str, Schema], mode: Mode) -> Schema:
-        name = claim(defs, self.cls, self.tag)
+        name = claim(defs, (self.cls, self.tag), self.cls.__name__)
         if name not in defs:
             told: Schema = {"title": self.cls.__name__, "type": "object"}
             defs[name] = told  # before its fields: a class may hold itself
@@ -123,12 +125,12 @@ class ClassNode(Node):
         return {"$ref": f"#/$defs/{name}"}
 
 
-def claim(defs: dict[str, Schema], cls: type, tag: str | None) -> str:
-    """The name of a class among `defs`; another class of the same name gets a number."""
+def claim(defs: dict[str, Schema], owner: Any, wanted: str) -> str:
+    """The name of something among `defs`; another thing of the same name gets a number."""
     owners: dict[str, Any] = defs.setdefault("", {})
-    key, name, number = (cls, tag), cls.__name__, 2
-    while owners.setdefault(name, key) != key:
-        name, number = f"{cls.__name__}_{number}", number + 1
+    name, number = wanted, 2
+    while owners.setdefault(name, owner) != owner:
+        name, number = f"{wanted}_{number}", number + 1
     return name
 
 

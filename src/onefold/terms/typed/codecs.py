@@ -19,10 +19,13 @@ from onefold.terms.codec import Json, below, shown, text_problem
 from onefold.terms.errors import BadArguments, Fault
 from onefold.terms.typed.build import Builder
 from onefold.terms.typed.declared import told
-from onefold.terms.typed.node import PROGRAM_FAULTS, Mode, Node, Schema, Unfit, UnknownKind, UnknownTag
+from onefold.terms.typed.node import PROGRAM_FAULTS, Mode, Node, Schema, Unfit, UnknownKind, UnknownTag, referred
 from onefold.terms.typed.sayings import say
 
 T = TypeVar("T")
+
+WRITING: Final = (Unfit, BadArguments, *PROGRAM_FAULTS)
+READING: Final = (Unfit, *PROGRAM_FAULTS)
 
 _write = msgspec.json.Encoder(order="sorted").encode
 _read_json = msgspec.json.Decoder().decode
@@ -44,15 +47,28 @@ class Codec(Generic[T]):
 
     def encode(self, value: T) -> bytes:
         """The canonical bytes of `value`; `decode` reads them. Raises: BadArguments when it does not fit its type."""
-        return self._written(value)[0]
+        try:
+            mirror = self._out(value) if self._out else value
+            raw = _write(mirror)
+            if self._read(raw) == mirror and (raw.find(b"\\") < 0 or b"u0000" not in raw):
+                return raw
+        except WRITING as fault:
+            self._refuse_value(value, fault)
+        self._refuse_written(mirror, raw)
 
     def seal(self, value: T, *, slim: bool = False) -> tuple[bytes, T]:
         """The bytes, and the value as it comes back from them: what replay will see, the first time too."""
-        raw, mirror = self._written(value, slim)
         try:
-            return raw, self._into(mirror) if self._into else mirror
-        except (Unfit, *PROGRAM_FAULTS) as fault:
+            mirror = self._out(value) if self._out else value
+            raw = _write(mirror)
+            found = self._read(raw)
+            if found == mirror and (raw.find(b"\\") < 0 or b"u0000" not in raw):
+                if slim and self._slim:
+                    raw = _write(self._slim(mirror))
+                return raw, self._into(found) if self._into else found
+        except WRITING as fault:
             self._refuse_value(value, fault)
+        self._refuse_written(mirror, raw)
 
     def round_trip(self, value: T) -> T:
         """The value as it comes back from its JSON."""
@@ -64,7 +80,8 @@ class Codec(Generic[T]):
         A default added by new code then changes no digest. What arrives as JSON is digested as it came,
         before this codec sees it, so a sender that spells a default out has another digest than one that does not.
         """
-        return self._written(value, True)[0]
+        raw = self.encode(value)
+        return _write(self._slim(self.node.mirror(value))) if self._slim else raw
 
     def encode_many(self, values: Sequence[T]) -> bytes:
         """A JSON array of the values. Raises: BadArguments, whose fault names which."""
@@ -76,25 +93,12 @@ class Codec(Generic[T]):
         into = self._into
         try:
             return raw, [into(mirror) for mirror in mirrors] if into else mirrors
-        except (Unfit, *PROGRAM_FAULTS) as fault:
+        except WRITING as fault:
             self._refuse_value(values, fault)
 
     def to_json(self, value: T) -> Json:
         """The JSON value of `value`. Raises: BadArguments."""
         return _read_json(self.encode(value))
-
-    def _written(self, value: T, slim: bool = False) -> tuple[bytes, Any]:
-        try:
-            mirror = self._out(value) if self._out else value
-            raw = _write(mirror)
-            found = self._read(raw)
-        except (Unfit, BadArguments, *PROGRAM_FAULTS) as fault:
-            self._refuse_value(value, fault)
-        if found != mirror:
-            raise _bad([_difference(mirror, found, "") or Fault("", "does not come back as it was")])
-        if raw.find(b"\\") >= 0 and b"u0000" in raw:
-            _refuse_nul(raw)
-        return _write(self._slim(mirror)) if slim and self._slim else raw, found
 
     def _written_many(self, values: Sequence[T]) -> tuple[bytes, list[Any]]:
         out = self._out
@@ -102,15 +106,21 @@ class Codec(Generic[T]):
             mirrors = [out(value) for value in values] if out else list(values)
             raw = _write(mirrors)
             found = self._read_many(raw)
-        except (Unfit, BadArguments, *PROGRAM_FAULTS) as fault:
+            if found == mirrors and (raw.find(b"\\") < 0 or b"u0000" not in raw):
+                return raw, found
+        except WRITING as fault:
             for value in values:
                 self.encode(value)  # says which
             self._refuse_value(values, fault)
-        if found != mirrors:
-            raise _bad([_difference(mirrors, found, "") or Fault("", "does not come back as it was")])
-        if raw.find(b"\\") >= 0 and b"u0000" in raw:
-            _refuse_nul(raw)
+        for value in values:
+            self.encode(value)
         return raw, found
+
+    def _refuse_written(self, mirror: Any, raw: bytes) -> NoReturn:
+        """It could be written, but would come back as something else, or it holds a NUL."""
+        found = self._read(raw)
+        fault = _difference(mirror, found, "") if found != mirror else _nul_in(_read_json(raw))
+        raise _bad([fault or Fault("", "does not come back as it was")])
 
     def _refuse_value(self, value: Any, fault: BaseException) -> NoReturn:
         if isinstance(fault, BadArguments):
@@ -134,7 +144,7 @@ class Codec(Generic[T]):
         try:
             found = self._read(raw)
             return cast(T, self._into(found) if self._into else found)
-        except (Unfit, *PROGRAM_FAULTS) as fault:
+        except READING as fault:
             self._refuse_bytes(raw, fault, many=False)
 
     def decode_many(self, raw: bytes) -> list[T]:
@@ -143,7 +153,7 @@ class Codec(Generic[T]):
         try:
             found = self._read_many(raw)
             return [into(item) for item in found] if into else found
-        except (Unfit, *PROGRAM_FAULTS) as fault:
+        except READING as fault:
             self._refuse_bytes(raw, fault, many=True)
 
     def from_json(self, json: Json, path: str = "") -> T:
@@ -153,7 +163,7 @@ class Codec(Generic[T]):
         """
         try:
             return cast(T, self.node.read(json))
-        except (Unfit, *PROGRAM_FAULTS) as fault:
+        except READING as fault:
             self._refuse_json(json, path, fault)
 
     def _refuse_json(self, json: Json, path: str, fault: BaseException, nothing_was: str = "started") -> NoReturn:
@@ -183,7 +193,8 @@ class Codec(Generic[T]):
         defs: dict[str, Schema] = {}
         root = self.node.schema(defs, mode)
         defs.pop("", None)
-        return {**root, "$defs": defs} if defs else root
+        used = referred(root, defs, {})
+        return {**root, "$defs": used} if used else root
 
     def __repr__(self) -> str:
         return f"Codec({told(self.annotation)})"
@@ -209,17 +220,18 @@ def _difference(sent: Any, found: Any, path: str) -> Fault | None:
     return None
 
 
-def _refuse_nul(raw: bytes) -> None:
-    stack: list[tuple[str, Any]] = [("", _read_json(raw))]
+def _nul_in(json: Json) -> Fault | None:
+    stack: list[tuple[str, Any]] = [("", json)]
     while stack:
         path, value = stack.pop()
         if isinstance(value, str) and (problem := text_problem(value)):
-            raise _bad([Fault(path, problem, shown(value))])
+            return Fault(path, problem, shown(value))
         if isinstance(value, dict):
             stack += [(path, key) for key in value]
             stack += [(below(path, key), item) for key, item in value.items()]
         elif isinstance(value, list):
             stack += [(below(path, at), item) for at, item in enumerate(value)]
+    return None
 
 
 _made: Final[dict[Any, Codec[Any]]] = {}

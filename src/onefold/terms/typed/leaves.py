@@ -37,10 +37,12 @@ def float_out(value: Any) -> Any:
 
 
 def decimal_out(value: Any) -> Any:
-    if value.__class__ is int:
+    if value.__class__ is not Decimal:
+        if value.__class__ is not int:
+            raise Unfit("must be a decimal number", value)
         value = Decimal(value)
-    elif value.__class__ is not Decimal:
-        raise Unfit("must be a decimal number", value)
+    if value.is_finite() and -MAX_DECIMAL_EXPONENT <= value.adjusted() <= MAX_DECIMAL_EXPONENT:
+        return value
     return decimal_into(value)
 
 
@@ -94,6 +96,7 @@ LEAVES: Final[dict[type, tuple[str, Any]]] = {
     date: ("a date, like 2026-01-31", date),
     time: ("a time of day, like 09:00:00", time),
     timedelta: ("a duration in ISO 8601, like PT30S", timedelta),
+    msgspec.Raw: ("JSON", msgspec.Raw),  # JSON inside JSON, as the bytes it already is
 }
 OUT: Final[dict[type, Callable[[Any], Any]]] = {
     float: float_out,

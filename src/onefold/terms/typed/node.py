@@ -70,6 +70,8 @@ class UnknownKind(BadArguments):
 class Node:
     """One annotation. `wire` is the type msgspec reads; `must` ends the sentence "must be …".
 
+    `asks` is what it reads from outside, where a lone class must name itself too.
+
     `out` makes a value its mirror and `into` what was read the value; None: they are the same.
     `slim` leaves fields equal to their defaults out of a mirror; None: there are none.
     `gives` are the classes of its values, `reads` the classes of what msgspec reads for it.
@@ -77,6 +79,7 @@ class Node:
 
     def __init__(self, wire: Any, must: str, *, gives: tuple[type, ...], reads: tuple[type, ...] = ()) -> None:
         self.wire = wire
+        self.asks = wire
         self.must = must
         self.gives = gives
         self.reads = reads or gives
@@ -96,7 +99,7 @@ class Node:
         found = json
         if self.wire is not Any:
             if self._decode is None:
-                self._decode = msgspec.json.Decoder(self.wire).decode
+                self._decode = msgspec.json.Decoder(self.asks).decode
             found = self._decode(_encode(json))
         return self.into(found) if self.into else found
 
@@ -114,3 +117,15 @@ class Node:
         """JSON Schema of the wire form; classes go into `defs`."""
         found = msgspec.json.schema(self.wire)
         return {key: item for key, item in found.items() if item not in (-(2**63), 2**63 - 1)}
+
+
+def referred(schema: Any, defs: dict[str, Schema], used: dict[str, Schema]) -> dict[str, Schema]:
+    """The definitions that a schema refers to, and those that they refer to."""
+    if isinstance(schema, dict):
+        name = str(schema.get("$ref", "")).removeprefix("#/$defs/")
+        if name in defs and name not in used:
+            used[name] = defs[name]
+            referred(defs[name], defs, used)
+    for item in schema.values() if isinstance(schema, dict) else schema if isinstance(schema, list) else ():
+        referred(item, defs, used)
+    return used

@@ -85,6 +85,8 @@ MODEL: Final = {  # pydantic: the type of its error, and our words with what its
     "time_delta_parsing": "must be a duration in ISO 8601, like PT30S",
     "uuid_type": "must be a UUID",
     "uuid_parsing": "must be a UUID",
+    "union_tag_invalid": "must have a {discriminator} of {expected_tags}",
+    "union_tag_not_found": "must have a {discriminator}",
     "url_type": "must be a URL",
     "url_parsing": "must be a URL",
     "url_scheme": "must be a URL that begins with {expected_schemes}",

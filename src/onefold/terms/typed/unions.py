@@ -17,7 +17,7 @@ import msgspec
 
 from onefold.terms.codec import Json, shown
 from onefold.terms.errors import Fault
-from onefold.terms.typed.classes import TAG, ClassNode
+from onefold.terms.typed.classes import TAG, ClassNode, Nobody
 from onefold.terms.typed.node import Mode, Node, Schema, Turn, Unfit
 
 
@@ -28,8 +28,9 @@ class UnionNode(Node):
         must = _or([member.must for member in members])
         gives = tuple(kind for member in members for kind in member.gives)
         reads = tuple(kind for member in members for kind in member.reads)
-        if wire is None:
-            wire = Union[tuple(member.wire for member in members)]  # noqa: UP007 - of a tuple made at run time
+        if wire is None:  # a class alone among scalars must name itself, so it is given company
+            alone = [Nobody] if sum(getattr(member, "tag", None) is not None for member in members) == 1 else []
+            wire = Union[(*alone, *(member.wire for member in members))]
         super().__init__(wire, must, gives=gives, reads=reads)
         self.members = tuple(members)
         self.tags = {tag: member for member in members if (tag := getattr(member, "tag", None))}

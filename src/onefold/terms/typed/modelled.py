@@ -1,0 +1,194 @@
+"""terms.typed.modelled - what pydantic says of a model, and what of it is not in our form.
+
+For: questions about a model's fields, asked once when its node is made; and its parts as plain JSON.
+Never: validates (models does), never imported before a model is met.
+Was wrong once: a SecretStr in a durable value. It was stored as asterisks, and the run went on with those.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from typing import Annotated, Any, Final, get_args, get_origin
+
+import msgspec
+from pydantic import AliasChoices, BaseModel, RootModel, Secret, SecretBytes, SecretStr
+from pydantic.json_schema import GenerateJsonSchema
+from pydantic_core import to_jsonable_python
+
+from onefold.terms.codec import Json, below
+from onefold.terms.typed.classes import TAG
+from onefold.terms.typed.declared import refuse
+from onefold.terms.typed.leaves import datetime_into
+
+UNION: Final = ("Union", "UnionType")
+_write = msgspec.json.Encoder(order="sorted").encode
+
+
+class Quiet(GenerateJsonSchema):
+    """A default that is no JSON is left out of a schema without a warning."""
+
+    ignored_warning_kinds = {"non-serializable-default", "skipped-choice"}  # noqa: RUF012 - as its base declares it
+
+
+# --- questions about a model -----------------------------------------------------------------------
+
+
+def name_of(cls: type[BaseModel]) -> str:
+    """The class name; of a generic model that has been given its types, the name without them."""
+    origin: type = cls.__pydantic_generic_metadata__["origin"] or cls
+    return origin.__name__
+
+
+def check_model(cls: type[BaseModel], where: str, *, tagged: bool) -> None:
+    """Raises: LoadRefused for what could not be read back as it was written."""
+    if tagged and issubclass(cls, RootModel):
+        raise refuse(where, f"{cls.__name__} has no fields, so it cannot carry its name in a union; wrap it in a model")
+    for name, field in cls.model_fields.items():
+        written, read = keys_of(name, field)[0], _read_keys(name, field)
+        if tagged and TAG in (written, *read):
+            raise refuse(
+                where, f'{cls.__name__} has a field "type", which names the class of a union; call it otherwise'
+            )
+        if written not in read:
+            problem = f"is written as {written!r} but read as {' or '.join(map(repr, read))}; give it one alias"
+            raise refuse(f"{where}.{name}", problem)
+    for model in tree_of(cls):
+        for name, field in model.model_fields.items():
+            if holds(field.annotation, (SecretStr, SecretBytes, Secret)):
+                problem = "is a secret, which would be stored; pass the name of the secret instead"
+                raise refuse(f"{model.__name__}.{name}", problem)
+
+
+def _read_keys(name: str, field: Any) -> tuple[str, ...]:
+    alias = field.validation_alias or field.alias
+    told = alias.choices if isinstance(alias, AliasChoices) else [alias]
+    return (*(key for key in told if isinstance(key, str)), name)
+
+
+def keys_of(name: str, field: Any) -> tuple[str, ...]:
+    """The names of a field in JSON: the one it is written under, then the others it is read from."""
+    return tuple(dict.fromkeys([field.serialization_alias or name, *_read_keys(name, field)]))
+
+
+def is_default(field: Any, value: Any) -> bool:
+    return not field.is_required() and bool(field.get_default(call_default_factory=True, validated_data={}) == value)
+
+
+def _parts(annotation: Any) -> Iterator[Any]:
+    """An annotation and all that stands within it, but not where its author says how to tell members apart."""
+    if any(getattr(meta, "discriminator", None) for meta in getattr(annotation, "__metadata__", ())):
+        return
+    yield annotation
+    for arg in get_args(annotation):
+        yield from _parts(arg)
+
+
+def holds(annotation: Any, kind: type | tuple[type, ...]) -> bool:
+    return any(isinstance(part, type) and issubclass(part, kind) for part in _parts(annotation))
+
+
+def _is_class(annotation: Any) -> bool:
+    kind = get_origin(annotation) or annotation
+    return isinstance(kind, type) and (
+        issubclass(kind, BaseModel | msgspec.Struct) or hasattr(kind, "__dataclass_fields__")
+    )
+
+
+def _tells_itself(annotation: Any) -> bool:
+    """Does a member say which it is, by a mark for pydantic or a field of its own?"""
+    fields = getattr(get_origin(annotation) or annotation, "__annotations__", {})
+    return get_origin(annotation) is Annotated or TAG in fields
+
+
+def needs_own(field: Any) -> bool:
+    """Would pydantic write this field in a form that is not ours, or read it by trying?"""
+    if field.discriminator is not None:
+        return False
+    for part in _parts(field.annotation):
+        kind = get_origin(part) or part
+        if isinstance(kind, type) and issubclass(kind, bytes):
+            return True
+        if getattr(kind, "__name__", getattr(kind, "_name", "")) in UNION:
+            others = [arg for arg in get_args(part) if arg is not type(None)]
+            if len(others) > 1 and any(map(_is_class, others)) and not any(map(_tells_itself, others)):
+                return True
+    return False
+
+
+def tree_of(cls: type[BaseModel], seen: set[type[BaseModel]] | None = None) -> set[type[BaseModel]]:
+    """The models that a model holds, itself included."""
+    seen = set() if seen is None else seen
+    if cls not in seen:
+        seen.add(cls)
+        for field in cls.model_fields.values():
+            for part in _every_part(field.annotation):
+                if isinstance(part, type) and issubclass(part, BaseModel):
+                    tree_of(part, seen)
+    return seen
+
+
+def _every_part(annotation: Any) -> Iterator[Any]:
+    yield annotation
+    for arg in get_args(annotation):
+        yield from _every_part(arg)
+
+
+# --- values ----------------------------------------------------------------------------------------
+
+
+def plain(value: Any) -> Any:
+    """What pydantic gave, as JSON: instants in UTC, sets in order, the rest as msgspec writes it."""
+    if isinstance(value, dict):
+        return {key if type(key) is str else _key(key): plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(item) for item in value]
+    if isinstance(value, set | frozenset):
+        return sorted((plain(item) for item in value), key=_write)
+    if isinstance(value, datetime):
+        value = datetime_into(value)
+    if isinstance(value, str) and type(value) is not str:
+        return str(getattr(value, "value", value))
+    return msgspec.to_builtins(value, enc_hook=to_jsonable_python)
+
+
+def _key(key: Any) -> str:
+    return str(next(iter(msgspec.to_builtins({key: None}, str_keys=True))))
+
+
+def naive(value: Any, path: str) -> Iterator[tuple[str, str]]:
+    """The datetimes within that name no point in time, with their places."""
+    if isinstance(value, datetime):
+        if value.utcoffset() is None:
+            yield path, str(value)
+    elif isinstance(value, Mapping):
+        for key, item in value.items():
+            yield from naive(item, below(path, str(key)))
+    elif isinstance(value, list | tuple | set | frozenset):
+        for at, item in enumerate(value):
+            yield from naive(item, below(path, at))
+
+
+def place_of(loc: tuple[int | str, ...], json: Json, path: str, *, missing: bool) -> str:
+    """The path of an error. Parts that name a branch of a union, and no place in what came, are left out."""
+    here = json
+    for at, part in enumerate(loc):
+        try:
+            here = here[part]
+        except (TypeError, LookupError):
+            if not missing or at < len(loc) - 1:
+                continue
+        path = below(path, part)
+    return path
+
+
+def renamed(schema: Any, names: Mapping[str, str]) -> Any:
+    """A schema whose references go to other names."""
+    if isinstance(schema, dict):
+        return {key: renamed(item, names) for key, item in schema.items()}
+    if isinstance(schema, list):
+        return [renamed(item, names) for item in schema]
+    if isinstance(schema, str) and schema.startswith("#/$defs/"):
+        name = schema.removeprefix("#/$defs/")
+        return f"#/$defs/{names.get(name, name)}"
+    return schema
