@@ -25,12 +25,11 @@ from onefold.node.node import Home, Node
 from onefold.node.resident import Resident
 from onefold.store.contract import AuthorSpace, Query, Schema, World
 from onefold.terms.codec import digest
-from onefold.terms.ids import ActorId
 
 MAIN = "main"
 log = logging.getLogger("onefold.host")
 
-Heard = Callable[[ActorId, Resident, Folded], None]
+Heard = Callable[[Resident, Folded], None]
 
 
 class Place:
@@ -114,7 +113,5 @@ class Core:
         self.driver.armed(space, at)
 
     def folded(self, resident: Resident, folded: Folded) -> None:
-        base = resident.base
-        at = ActorId(base.kind, base.principal, base.key)
         for heard in self.heard:
-            heard(at, resident, folded)
+            heard(resident, folded)

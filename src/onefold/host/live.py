@@ -16,7 +16,6 @@ from typing import Any
 from onefold.host.clock import Clock
 from onefold.kernel.fold import Folded
 from onefold.node.resident import Resident
-from onefold.terms.ids import ActorId
 from onefold.terms.instant import moment
 
 KEPT = 1_000  # lines that may wait for one watcher
@@ -40,9 +39,10 @@ class Live:
         self._clock = clock
         self._watchers: list[asyncio.Queue[Happening | None]] = []
 
-    def heard(self, at: ActorId, resident: Resident, folded: Folded) -> None:
+    def heard(self, resident: Resident, folded: Folded) -> None:
         if not self._watchers:
             return
+        at = resident.at
         run = at.key if at.key.startswith("run_") else None
         when = moment(self._clock.now())
         for fact in folded.facts:

@@ -50,7 +50,15 @@ class RunActor:
         """Fold as the source `step`. The pass reads the rows anew after a failure, so no id is asked twice."""
         if self._resident.gone:
             raise StoreUnavailable(self._at.kind, "the run was dropped from memory after a commit that failed")
-        return self._core.node.fold(self._at, step_id(id), b"", partial(_decide, self._decide, event), probe=False)
+        return self._folded(event, id)
+
+    async def _folded(self, event: Event, id: str) -> Any:
+        decide = partial(_decide, self._decide, event)
+        reply = await self._core.node.fold(self._at, step_id(id), b"", decide, probe=False)
+        if self._resident.gone:
+            # What it watches was dropped after a lost commit: it is run anew, from the rows.
+            raise StoreUnavailable(self._at.kind, "the run was read anew after a commit whose answer was lost")
+        return reply
 
     def author(
         self, step: Callable[[Tx], T], event_of: Callable[[T], Event], /, *, id: str, budget_ms: int

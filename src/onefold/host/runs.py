@@ -94,7 +94,7 @@ class RunVerbs:
 
     def _open_runs(self) -> None:
         self._actors: OrderedDict[str, ActorId] = OrderedDict()
-        self._waiters: dict[ActorId, list[asyncio.Future[None]]] = {}
+        self._waiters: dict[ActorId, list[tuple[asyncio.Future[None], bool]]] = {}
         self._by_tag: dict[str, list[str]] = {}
         for name in self._core.catalog.actuators:
             self._by_tag.setdefault(run_tag(name), []).append(name)
@@ -198,11 +198,9 @@ class RunVerbs:
     async def ended(self, run_id: str, *, caller: Caller) -> Picture:
         """Wait until the run has ended or is parked, however long that takes."""
         at = await self._actor(run_id, caller)
-        shown = await self._picture(at)
-        while shown.status not in RESTED:
-            await self._changed(at)
-            shown = await self._picture(at)
-        return shown
+        while (state := await self._core.node.read(at)).status not in RESTED:
+            await self._changed(at, only_rest=True)
+        return picture(state)
 
     async def runs_list(
         self,
@@ -336,25 +334,31 @@ class RunVerbs:
         untils = [wait.until for wait in shown.waits if wait.until is not None and wait.kind in ("sleep", "retry")]
         return bool(untils) and min(untils) - self._core.clock.now() <= left_s * 1000
 
-    async def _changed(self, at: ActorId) -> None:
-        """Wait for the next commit that changes this run."""
+    async def _changed(self, at: ActorId, *, only_rest: bool = False) -> None:
+        """Wait for the next commit that changes this run; with `only_rest`, that ends or parks it."""
         changed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         waiters = self._waiters.setdefault(at, [])
-        waiters.append(changed)
+        waiter = (changed, only_rest)
+        waiters.append(waiter)
         try:
             await changed
         finally:
-            if changed in waiters:
-                waiters.remove(changed)
+            if waiter in waiters:
+                waiters.remove(waiter)
             if not waiters and self._waiters.get(at) is waiters:
                 del self._waiters[at]
 
-    def _run_folded(self, at: ActorId, resident: Resident, folded: Folded) -> None:
-        waiters = self._waiters.pop(at, None)
-        if waiters:
-            for changed in waiters:
-                if not changed.done():
-                    changed.set_result(None)
+    def _run_folded(self, resident: Resident, folded: Folded) -> None:
+        waiters = self._waiters.get(resident.at) if self._waiters else None
+        if waiters is None:
+            return
+        rested = resident.durable.status in RESTED
+        for waiter in [each for each in waiters if rested or not each[1]]:
+            waiters.remove(waiter)
+            if not waiter[0].done():
+                waiter[0].set_result(None)
+        if not waiters:
+            del self._waiters[resident.at]
 
 
 def _decide(decide: Any, event: Any, state: Any, now: datetime) -> Any:

@@ -66,8 +66,7 @@ class Sender:
     # --- one send ---------------------------------------------------------------------------
 
     async def _send(self, resident: Resident, item: Outstanding) -> None:
-        base = resident.base
-        at = ActorId(base.kind, base.principal, base.key)
+        at = resident.at
         try:
             await self._through(at, resident, item)
         except OnefoldError as fault:

@@ -105,7 +105,6 @@ class Folder:
         digest: bytes,
         decision: Decision[Any, Any],
         now: int,
-        *,
         replies: bool,
     ) -> Folded:
         """Rows for a decision on `event` (its row text; None for an alarm), taken at `now`.

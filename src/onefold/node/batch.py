@@ -1,6 +1,6 @@
-"""node.batch - what one physical commit holds for a lane: verdicts, and the rows they need.
+"""node.batch - what one physical commit holds for a lane: its turns, and the rows they need.
 
-For: gathering the rows of many folds by table, and giving each turn its answer after the commit.
+For: gathering the rows of many folds by table, one verb a table.
 Never: decides; touches a store.
 Was wrong once: a list of rows per fold. Sixty-four folds were two hundred statements, not six.
 """
@@ -28,40 +28,8 @@ class Retake:
     refused: tuple[tuple[Turn, OnefoldError], ...]
 
 
-class Verdict:
-    """What becomes of one turn, once its batch is durable."""
-
-    __slots__ = ("fault", "first", "folded", "stored", "turn")
-
-    def __init__(
-        self,
-        turn: Turn,
-        folded: Folded | None = None,
-        fault: OnefoldError | None = None,
-        stored: bytes | None = None,
-        first: Verdict | None = None,
-    ) -> None:
-        self.turn = turn
-        self.folded = folded
-        self.fault = fault
-        self.stored = stored
-        self.first = first
-
-    def answer(self) -> tuple[Any, OnefoldError | None]:
-        """The reply, or the fault, of this turn."""
-        if self.folded is not None:
-            return self.folded.reply, None
-        if self.first is not None:
-            return self.first.answer()
-        if self.fault is not None:
-            return None, self.fault
-        if self.stored is not None:
-            return self.turn.resident.module.codecs.reply.decode(self.stored), None
-        return None, None
-
-
 class Batch:
-    """The verdicts of one commit in the order of their turns, and its rows by table."""
+    """The turns of one commit in their order, and its rows by table."""
 
     __slots__ = (
         "alarms",
@@ -74,17 +42,17 @@ class Batch:
         "owed",
         "put_rows",
         "removed",
+        "rows",
         "turns",
         "unowed",
-        "verdicts",
         "void",
     )
 
     def __init__(self) -> None:
-        self.verdicts: list[Verdict] = []
-        self.by_event: dict[tuple[int, str], Verdict] = {}
+        self.turns: list[Turn] = []
+        self.by_event: dict[tuple[int, str], Turn] = {}
         self.created: dict[Resident, Row] = {}
-        self.turns: list[Row] = []
+        self.rows: list[Row] = []
         self.owed: list[Row] = []
         self.changed: list[tuple[Resident, Outstanding]] = []
         self.removed: list[Row] = []
@@ -96,42 +64,41 @@ class Batch:
         self.unowed: set[int] = set()
         self.void = False
 
-    # --- verdicts ---------------------------------------------------------------------------
-
-    def fold(self, turn: Turn, folded: Folded) -> None:
-        verdict = Verdict(turn, folded)
-        self.verdicts.append(verdict)
-        if turn.event is not None:
-            self.by_event[(turn.resident.base.actor, turn.event)] = verdict
+    # --- turns ------------------------------------------------------------------------------
 
     def repeat(self, turn: Turn, digest: bytes, reply: bytes | None) -> None:
         """The id was folded before: the first reply, or a conflict when the content differs."""
         if digest != turn.digest:
-            self.refuse(turn, KeyConflict((turn.event or "")[2:]))
-        else:
-            self.verdicts.append(Verdict(turn, stored=reply if turn.replies else None))
+            turn.fault = KeyConflict((turn.event or "")[2:])
+        elif turn.replies:
+            turn.stored = reply
+        self.turns.append(turn)
 
-    def join(self, turn: Turn, first: Verdict) -> None:
+    def join(self, turn: Turn, first: Turn) -> None:
         """The id is being folded by this very batch: wait for it."""
-        if first.turn.digest != turn.digest:
-            self.refuse(turn, KeyConflict((turn.event or "")[2:]))
+        if first.digest != turn.digest:
+            turn.fault = KeyConflict((turn.event or "")[2:])
         else:
-            self.verdicts.append(Verdict(turn, first=first))
-
-    def refuse(self, turn: Turn, fault: OnefoldError) -> None:
-        self.verdicts.append(Verdict(turn, fault=fault))
-
-    def stir(self, turn: Turn) -> None:
-        """No fold, perhaps rows: a confirmation nobody hears, a try that failed, an early alarm."""
-        self.verdicts.append(Verdict(turn))
+            turn.first = first
+        self.turns.append(turn)
 
     # --- rows -------------------------------------------------------------------------------
 
-    def owe(self, base: Base, item: Outstanding) -> None:
-        self.owed.append(_owed_row(base, item))
-
-    def name(self, turn: Turn, sent: Row, n: int) -> None:
-        self.named.append((turn, sent, n))
+    def keep(self, turn: Turn, folded: Folded, event: tuple[int, str] | None) -> None:
+        """A turn that was folded, and its rows."""
+        base = turn.resident.base
+        turn.folded = folded
+        self.turns.append(turn)
+        self.rows.append(folded.turn)
+        if event is not None:
+            self.by_event[event] = turn
+        if turn.removes is not None:
+            self.removed.append((turn.removes,))
+        if folded.owed:
+            self.owed.extend(_owed_row(base, item) for item in folded.owed)
+            self.named.extend((turn, (base.actor, key, digest), n) for n, key, digest in folded.named)
+        if folded.local:
+            self.local.extend(folded.local)
 
     def put_beside(self, turn: Turn, rows: Sequence[Append | Put]) -> None:
         """Rows of other tables that go with this turn's facts. An Append that meets a key refuses the turn."""
@@ -186,15 +153,15 @@ class Batch:
     @property
     def writes(self) -> bool:
         """Whether there is anything to commit."""
-        return bool(self.turns or self.removed or self.changed or self.alarms)
+        return bool(self.rows or self.removed or self.changed or self.alarms)
 
     def all_writes(self) -> tuple[Write, ...]:
         """The rows, one verb a table."""
         writes: list[Write] = []
         if self.created:
             writes.append(Append(ACTOR, list(self.created.values())))
-        if self.turns:
-            writes.append(Append(TURN, self.turns))
+        if self.rows:
+            writes.append(Append(TURN, self.rows))
         owed = [row for row in self.owed if row[0] not in self.unowed] if self.unowed else self.owed
         if owed:
             writes.append(Append(OWED, owed))

@@ -16,6 +16,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable, Generator, Mapping
+from datetime import datetime
 from typing import Any, Protocol
 
 from onefold.kernel.alarm import Alarm, after_failure, soonest, tightened
@@ -24,7 +25,7 @@ from onefold.kernel.fold import Folded, Folder
 from onefold.kernel.tables import TURN
 from onefold.node.batch import Batch, Beside, Retake
 from onefold.node.resident import Resident, Turn
-from onefold.store.contract import Answer, Body, Done, Last, Outcome, Query, Row, Space, Unknown, Verb
+from onefold.store.contract import Answer, Body, Done, Last, Outcome, Query, Refused, Row, Space, Unknown, Verb
 from onefold.terms.errors import Busy, DecideFailed, OnefoldError, OutcomeUnknown
 from onefold.terms.ids import principal_text
 from onefold.terms.instant import Instant, moment, up
@@ -110,6 +111,7 @@ class Lane:
             met = {(row[_ACTOR], row[_EVENT]): row for row in answers[0]}
         turns, self._asked = self._asked, []
         now = self._now()
+        moment_of = moment(now)
         for turn in turns:
             if turn.resident.gone:
                 turn.resident.pending -= 1
@@ -117,8 +119,8 @@ class Lane:
             elif turn.decide is None:
                 self._change(batch, turn)
             else:
-                self._take(batch, turn, met, now)
-        if not batch.verdicts:
+                self._take(batch, turn, met, now, moment_of)
+        if not batch.turns:
             return None
         if not batch.writes and not self._flying:
             self._settle(batch)
@@ -126,9 +128,10 @@ class Lane:
         self._flying.append(batch)
         return lambda: _run(batch)
 
-    def _take(self, batch: Batch, turn: Turn, met: dict[tuple[Any, Any], Row], now: int) -> None:
+    def _take(self, batch: Batch, turn: Turn, met: dict[tuple[Any, Any], Row], now: int, when: datetime) -> None:
         base = turn.resident.base
         event = turn.event
+        key = None
         if event is not None:
             key = (base.actor, event)
             row = met.get(key) if met else None
@@ -140,46 +143,37 @@ class Lane:
                 batch.join(turn, first)
                 return
         if now < base.at:
-            now = base.at
+            now, when = base.at, moment(base.at)
         try:
             assert turn.decide is not None
-            decision = turn.decide(base.state, moment(now))
+            decision = turn.decide(base.state, when)
             if event is None and not decision.facts and not decision.owed:
                 self._stirred(batch, turn, now, None)
                 return
             module = turn.resident.module
-            folded = self._folder.fold(module, base, event, turn.digest, decision, now, replies=turn.replies)
+            folded = self._folder.fold(module, base, event, turn.digest, decision, now, turn.replies)
         except OnefoldError as fault:
             self._failed(batch, turn, now, fault)
         except Exception as fault:  # noqa: BLE001 - the door: a module's own fault is its caller's answer
             self._failed(batch, turn, now, DecideFailed(base.kind, base.key, type(fault).__name__, str(fault)))
         else:
-            self._keep(batch, turn, folded, now)
+            self._keep(batch, turn, folded, now, key)
 
-    def _keep(self, batch: Batch, turn: Turn, folded: Folded, now: int) -> None:
+    def _keep(self, batch: Batch, turn: Turn, folded: Folded, now: int, key: tuple[int, str] | None) -> None:
         resident = turn.resident
         base = resident.base
-        batch.fold(turn, folded)
+        batch.keep(turn, folded, key)
         if resident.fresh:
             batch.created[resident] = (base.actor, base.kind, principal_text(base.principal), base.key, base.slot)
-        batch.turns.append(folded.turn)
         base.state = folded.state
         base.seq = folded.seq
         base.snapshot_seq = folded.snapshot_seq
         base.last = folded.n
         base.at = now
-        if turn.removes is not None:
-            batch.removed.append((turn.removes,))
-        for item in folded.owed:
-            batch.owe(base, item)
-        for n, key, digest in folded.named:
-            batch.name(turn, (base.actor, key, digest), n)
-        if folded.local:
-            batch.local.extend(folded.local)
         beside = self._beside.get(base.kind)
         if beside is not None and folded.facts:
             batch.put_beside(turn, beside(base, folded.facts))
-        self._arm(batch, resident, folded, now, rang=turn.event is None)
+        self._arm(batch, resident, folded, now, rang=key is None)
 
     def _change(self, batch: Batch, turn: Turn) -> None:
         """A row without a fold: a confirmation that nobody hears, or a try that failed."""
@@ -193,7 +187,7 @@ class Lane:
                 batch.alarms[resident] = Alarm(turn.change.next_at, row.tries, row.error, True)
         if turn.alarm is not None:
             batch.alarms[resident] = turn.alarm
-        batch.stir(turn)
+        batch.turns.append(turn)
 
     # --- the alarm row --------------------------------------------------------------------
 
@@ -246,13 +240,14 @@ class Lane:
             due = soonest(wake, owed)
             row = Alarm() if due is None else Alarm(due, 0, None, True)
         batch.alarms[resident] = row
-        batch.stir(turn)
+        batch.turns.append(turn)
 
     def _failed(self, batch: Batch, turn: Turn, now: int, fault: OnefoldError) -> None:
         if turn.event is None:
             self._stirred(batch, turn, now, fault)
         else:
-            batch.refuse(turn, fault)
+            turn.fault = fault
+            batch.turns.append(turn)
 
     def authored(self, turn: Turn) -> Body[Retake | None]:
         """The body of a turn that commits together with what its author wrote. `landed` must be told.
@@ -261,11 +256,11 @@ class Lane:
         """
         turn.resident.pending += 1
         batch = Batch()
-        self._take(batch, turn, {}, self._now())
-        fault = batch.verdicts[0].fault
-        if fault is not None:
+        now = self._now()
+        self._take(batch, turn, {}, now, moment(now))
+        if turn.fault is not None:
             turn.resident.pending -= 1
-            raise fault
+            raise turn.fault
         self._flying.append(batch)
         return lambda: _run(batch)
 
@@ -275,7 +270,9 @@ class Lane:
         if self._settled is not None and not self._settled.done():
             self._settled.set_result(None)
         if not self._flying:
-            return  # nothing was to be written
+            if isinstance(outcome, Refused):
+                self._refuse_all(outcome.error)
+            return
         batch = self._flying.popleft()
         if isinstance(outcome, Done):
             if isinstance(outcome.value, Retake):
@@ -287,6 +284,16 @@ class Lane:
         else:
             self._drop(batch, {}, outcome.error)
 
+    def _refuse_all(self, fault: OnefoldError) -> None:
+        """The store could not even be asked: nothing was decided, and everybody who waits is told."""
+        turns = [*self._asked, *self._queue]
+        self._asked = []
+        self._queue.clear()
+        self._joined = False
+        for turn in turns:
+            turn.resident.pending -= 1
+            turn.landed(None, fault)
+
     def _settle(self, batch: Batch) -> None:
         after = self._after
         for resident, row in batch.alarms.items():
@@ -295,36 +302,34 @@ class Lane:
                 after.armed(row.at)
         for resident in batch.created:
             resident.fresh = False
-        for verdict in batch.verdicts:
-            turn, folded = verdict.turn, verdict.folded
+        for turn in batch.turns:
             resident = turn.resident
             resident.pending -= 1
             if turn.removes is not None:
                 resident.owed.pop(turn.removes, None)
-            if turn.change is not None:
+            elif turn.change is not None:
                 resident.owed[turn.change.n] = turn.change
-            if folded is None:
-                turn.landed(*verdict.answer())
-                continue
-            resident.durable = folded.state
-            resident.durable_seq = folded.seq
-            for item in folded.owed:
-                if item.n not in batch.unowed:
-                    resident.owed[item.n] = item
-            turn.landed(folded.reply, None)
-            after.folded(resident, folded)
+            folded = turn.folded
+            if folded is not None:
+                resident.durable = folded.state
+                resident.durable_seq = folded.seq
+                for item in folded.owed:
+                    if item.n not in batch.unowed:
+                        resident.owed[item.n] = item
+                turn.answer()
+                after.folded(resident, folded)
+            else:
+                turn.answer()
 
     def _drop(self, batch: Batch, refused: Mapping[Turn, OnefoldError], fault: OnefoldError | None) -> None:
         """Forget every actor this batch or its successors touched: the rows are the truth."""
         for flying in (batch, *self._flying):
             flying.void = True
-            for verdict in flying.verdicts:
-                resident = verdict.turn.resident
-                if not resident.gone:
-                    resident.gone = True
-                    self._after.dropped(resident)
-        for verdict in batch.verdicts:
-            turn = verdict.turn
+            for turn in flying.turns:
+                if not turn.resident.gone:
+                    turn.resident.gone = True
+                    self._after.dropped(turn.resident)
+        for turn in batch.turns:
             turn.resident.pending -= 1
             turn.landed(None, refused.get(turn) or fault or OutcomeUnknown((turn.event or "a/alarm")[2:]))
 

@@ -163,17 +163,7 @@ class Node:
             if owes is not None and owes not in resident.owed:
                 return None  # it was confirmed or dropped meanwhile
             future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-            turn = Turn(
-                resident,
-                event,
-                digest,
-                decide,
-                future,
-                replies=replies,
-                probe=probe or bool(unknown),
-                removes=removes,
-                change=change,
-            )
+            turn = Turn(resident, event, digest, decide, future, replies, probe or unknown > 0, removes, change)
             lane = self._kinds[at.kind].home.lane
             assert lane is not None  # the actor was activated from it
             lane.submit(turn)
@@ -197,7 +187,7 @@ class Node:
     async def ring(self, resident: Resident) -> None:
         """The actor's alarm: fold its wake if that is due, write the row exactly, send what is due."""
         module = resident.module
-        at = ActorId(resident.base.kind, resident.base.principal, resident.base.key)
+        at = resident.at
         decide = partial(_on_ring, module)
         await self.fold(at, None, b"", decide, replies=False, probe=False)
         current = self._residents.get(at)
@@ -348,8 +338,7 @@ class Node:
         self._outside.armed(space, at)
 
     def dropped(self, resident: Resident) -> None:
-        base = resident.base
-        self._forget(resident, ActorId(base.kind, base.principal, base.key))
+        self._forget(resident, resident.at)
 
 
 class _Told:

@@ -14,10 +14,11 @@ from datetime import datetime
 from typing import Any
 
 from onefold.kernel.alarm import Alarm
-from onefold.kernel.fold import Base, Outstanding
+from onefold.kernel.fold import Base, Folded, Outstanding
 from onefold.kernel.module import Module
 from onefold.kernel.words import Decision
 from onefold.terms.errors import OnefoldError
+from onefold.terms.ids import ActorId
 
 Watch = Callable[[Sequence[Any]], None]
 
@@ -31,6 +32,7 @@ class Resident:
 
     __slots__ = (
         "alarm",
+        "at",
         "base",
         "durable",
         "durable_seq",
@@ -46,6 +48,7 @@ class Resident:
 
     def __init__(self, module: Module[Any, Any, Any, Any, Any], base: Base, alarm: Alarm, *, fresh: bool) -> None:
         self.module = module
+        self.at = ActorId(base.kind, base.principal, base.key)
         self.base = base
         self.durable: Any = base.state
         self.durable_seq = base.seq
@@ -65,16 +68,33 @@ class Resident:
 
 
 class Turn:
-    """One thing for an actor to fold.
+    """One thing for an actor to fold, and what becomes of it once its batch is durable.
 
     event: its row text, or None for an alarm. digest: of its payload; empty for ids only the kernel
     mints. decide: (state, now) to Decision, or None for rows without a fold. probe: whether the id may
     have been folded before. removes: the owed row that this confirms. change: the owed row after a try.
     alarm: the alarm row as a person wants it.
-    `landed` is called once, after the commit, with the reply or the fault.
+
+    folded, fault, stored (the first reply's bytes) or first (the turn of the same id in this batch):
+    at most one is set, when the batch is decided.
     """
 
-    __slots__ = ("alarm", "change", "decide", "digest", "event", "future", "probe", "removes", "replies", "resident")
+    __slots__ = (
+        "alarm",
+        "change",
+        "decide",
+        "digest",
+        "event",
+        "fault",
+        "first",
+        "folded",
+        "future",
+        "probe",
+        "removes",
+        "replies",
+        "resident",
+        "stored",
+    )
 
     def __init__(
         self,
@@ -83,7 +103,6 @@ class Turn:
         digest: bytes,
         decide: Callable[[Any, datetime], Decision[Any, Any]] | None,
         future: Future[Any],
-        *,
         replies: bool = True,
         probe: bool = True,
         removes: int | None = None,
@@ -100,9 +119,25 @@ class Turn:
         self.removes = removes
         self.change = change
         self.alarm = alarm
+        self.folded: Folded | None = None
+        self.fault: OnefoldError | None = None
+        self.stored: bytes | None = None
+        self.first: Turn | None = None
+
+    def answer(self) -> None:
+        """Tell whoever waits the reply or the fault, after the commit."""
+        if self.folded is not None:
+            self.landed(self.folded.reply, None)
+        elif self.first is not None:
+            first = self.first
+            self.landed(first.folded.reply if first.folded is not None else None, first.fault)
+        elif self.stored is not None:
+            self.landed(self.resident.module.codecs.reply.decode(self.stored), None)
+        else:
+            self.landed(None, self.fault)
 
     def landed(self, reply: Any, fault: OnefoldError | None) -> None:
-        """Answer whoever waits; nobody does once its caller was cancelled."""
+        """Answer the future; nobody waits for it once its caller was cancelled."""
         future = self.future
         if future.done():
             return
