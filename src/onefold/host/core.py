@@ -29,6 +29,11 @@ from onefold.terms.codec import digest
 MAIN = "main"
 log = logging.getLogger("onefold.host")
 
+
+def nowhere(point: str) -> None:
+    """The failpoint of an app that is not under test."""
+
+
 Heard = Callable[[Resident, Folded], None]
 
 
@@ -53,14 +58,25 @@ class Place:
 class Core:
     """Everything that runs while an app is open."""
 
-    def __init__(self, config: Config, catalog: Catalog, world: World, clock: Clock) -> None:
+    def __init__(
+        self,
+        config: Config,
+        catalog: Catalog,
+        world: World,
+        clock: Clock,
+        point: Callable[[str], None] = nowhere,
+    ) -> None:
+        """`point` is called by name where a crash must lose nothing: before-send, after-send, step-returned,
+        before-reply. The store has points of its own.
+        """
         self.config = config
         self.catalog = catalog
         self.world = world
         self.clock = clock
         self.node = Node(clock.now, self, config.node.capacity)
         self.ports: dict[str, Port[Any, Any] | Local] = dict(catalog.ports)
-        self.sender = Sender(self.node, self.ports, clock.now)
+        self.point = point
+        self.sender = Sender(self.node, self.ports, clock.now, point)
         self.places: list[Place] = []
         self.spaces: dict[str, AuthorSpace] = {}
         self.driver = Driver(clock, self.node, lambda: self.places)

@@ -18,7 +18,7 @@ from onefold.host.caller import Caller
 from onefold.host.catalog import Catalog
 from onefold.host.clock import Clock
 from onefold.host.config import Config
-from onefold.host.core import MAIN, Core
+from onefold.host.core import MAIN, Core, nowhere
 from onefold.host.driver import soonest
 from onefold.host.live import Happening, Live
 from onefold.host.modules import ModuleVerbs
@@ -44,12 +44,13 @@ class Host(ModuleVerbs, RunVerbs, ApprovalVerbs, ParkedVerbs):
         clock: Clock,
         *,
         signing: Sequence[bytes],
+        point: Callable[[str], None] = nowhere,
         chance: Callable[[int], bytes] = secrets.token_bytes,
     ) -> None:
         self.config = config
         self.catalog = catalog
         self.clock = clock
-        self._core = Core(config, catalog, world, clock)
+        self._core = Core(config, catalog, world, clock, point)
         self._secrets = signing
         self._chance = chance
         self._live = Live(clock)

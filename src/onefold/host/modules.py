@@ -56,9 +56,10 @@ class ModuleVerbs:
         """One fold; the module's reply, after the commit. Raises: KeyConflict, Busy, OutcomeUnknown and their kin."""
         at = ActorId(module.name, caller.principal, check_text(module.key(event), "key"))
         event_id = door_id(module.event_id(event))
-        return await self._core.node.fold(
-            at, event_id, digest(module.codecs.event.slim(event)), partial(_decide, module.decide, event)
-        )
+        told = digest(module.codecs.event.slim(event))
+        reply = await self._core.node.fold(at, event_id, told, partial(_decide, module.decide, event))
+        self._core.point("before-reply")
+        return reply
 
     async def deliver_raw(self, module: str, raw: bytes, *, caller: Caller) -> bytes:
         """As `deliver`, for an event as JSON; its digest is over what arrived. The reply as JSON."""

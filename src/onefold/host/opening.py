@@ -16,6 +16,7 @@ from onefold.actuators.words import Ask
 from onefold.host.catalog import Part, catalog
 from onefold.host.clock import Clock, WallClock
 from onefold.host.config import Config
+from onefold.host.core import nowhere
 from onefold.host.host import Host
 from onefold.host.links import Choice
 from onefold.host.secret import signing
@@ -37,15 +38,29 @@ async def open_host(
     say: Callable[[str], None] | None = None,
     show_links: bool = False,
     accept_rollback: bool = False,
+    failpoint: Callable[[str], None] | None = None,
 ) -> Host:
     """Open an application. `say` takes one text for the console; `show_links` lets it hold approval links.
+    `failpoint` is called by name where a crash must lose nothing; for tests.
 
     Raises: LoadRefused, StoreLocked, StoreRolledBack, StoreTooNew, StoreUnavailable.
     """
     known = catalog(parts, config.people, title)
     ticking = clock if clock is not None else WallClock()
-    stands_on = world if world is not None else make_world(config, ticking, accept_rollback=accept_rollback)
-    host = Host(config, known, stands_on, ticking, signing=signing(config, secrets.token_bytes), chance=chance)
+    stands_on = (
+        world
+        if world is not None
+        else make_world(config, ticking, accept_rollback=accept_rollback, failpoint=failpoint)
+    )
+    host = Host(
+        config,
+        known,
+        stands_on,
+        ticking,
+        signing=signing(config, secrets.token_bytes),
+        chance=chance,
+        point=failpoint or nowhere,
+    )
     try:
         await host.open(notify=_notify(host, config, ticking, say or _log, show_links=show_links))
     except BaseException:
@@ -54,12 +69,18 @@ async def open_host(
     return host
 
 
-def make_world(config: Config, clock: Clock, *, accept_rollback: bool = False) -> World:
+def make_world(
+    config: Config,
+    clock: Clock,
+    *,
+    accept_rollback: bool = False,
+    failpoint: Callable[[str], None] | None = None,
+) -> World:
     """The store that the settings name."""
     if config.folder is None:
         from onefold.store.memory import MemoryWorld
 
-        return MemoryWorld(clock=clock.now)
+        return MemoryWorld(clock=clock.now, failpoint=failpoint)
     from onefold.store.sqlite import SqliteWorld
 
     return SqliteWorld(config.folder, clock=clock.now, durability=config.durability, accept_rollback=accept_rollback)

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 from onefold.actuators.executing import run_pass
 from onefold.actuators.state import State
-from onefold.actuators.words import Event, Fact, PassEnded, RunPass
+from onefold.actuators.words import Event, Fact, PassEnded, RunPass, Stepped
 from onefold.host.core import Core
 from onefold.kernel.port import Inner, Step
 from onefold.node.author import author
@@ -53,6 +53,8 @@ class RunActor:
         return self._folded(event, id)
 
     async def _folded(self, event: Event, id: str) -> Any:
+        if isinstance(event, Stepped):
+            self._core.point("step-returned")
         decide = partial(_decide, self._decide, event)
         reply = await self._core.node.fold(self._at, step_id(id), b"", decide, probe=False)
         if self._resident.gone:

@@ -141,6 +141,7 @@ class RunVerbs:
                 new, at = await self._begin(call)
             except Contended:
                 continue  # an agreeing run was made at the same moment: meet it
+            self._core.point("before-reply")
             return Started(await self.receipt(at.key, wait_ms=wait_ms, caller=caller), replayed=not new)
         raise Contended(f"the runs of {actuator.name} that agree with this call")
 

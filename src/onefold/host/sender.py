@@ -32,10 +32,17 @@ ERROR_CHARS = 500  # of a fault's text kept in the row
 class Sender:
     """Sends owed rows. Told of each by the node, on the loop's thread."""
 
-    def __init__(self, node: Node, ports: Mapping[str, Port[Any, Any] | Local], now: Callable[[], int]) -> None:
+    def __init__(
+        self,
+        node: Node,
+        ports: Mapping[str, Port[Any, Any] | Local],
+        now: Callable[[], int],
+        point: Callable[[str], None],
+    ) -> None:
         self._node = node
         self._ports = ports
-        self._now: Callable[[], int] = now
+        self._now = now
+        self._point = point
         self._tasks: set[asyncio.Task[None]] = set()
         self._closing = False
         self.failures = 0
@@ -111,7 +118,10 @@ class Sender:
 
     async def _call(self, at: ActorId, item: Outstanding, port: Port[Any, Any], act: Any) -> Any:
         try:
-            return await act()
+            self._point("before-send")
+            answer = await act()
+            self._point("after-send")
+            return answer
         except PortFailed as fault:
             await self._fell(at, item, str(fault.why or fault))
         except Exception as fault:  # noqa: BLE001 - the door: whatever a port raises is a try that failed
