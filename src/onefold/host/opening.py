@@ -83,7 +83,13 @@ def make_world(
         return MemoryWorld(clock=clock.now, failpoint=failpoint)
     from onefold.store.sqlite import SqliteWorld
 
-    return SqliteWorld(config.folder, clock=clock.now, durability=config.durability, accept_rollback=accept_rollback)
+    return SqliteWorld(
+        config.folder,
+        clock=clock.now,
+        durability=config.durability,
+        accept_rollback=accept_rollback,
+        failpoint=failpoint,
+    )
 
 
 def _notify(
