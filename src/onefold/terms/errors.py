@@ -22,40 +22,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
+from onefold.terms.faults import Fault as Fault
+from onefold.terms.faults import Finding as Finding
+from onefold.terms.faults import short as _short
+
 Retry = Literal["never", "same"]
-
-
-@dataclass(frozen=True, slots=True)
-class Fault:
-    """One thing wrong with one argument: its dotted path, what is wrong, and what came."""
-
-    field: str
-    problem: str
-    got: Any = None
-
-    def __str__(self) -> str:
-        sent = "" if self.got is None else f"; sent {_short(self.got)}"
-        return f"{self.field}: {self.problem}{sent}" if self.field else f"{self.problem}{sent}"
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """One thing found while loading or checking: where, what, and how grave ("refused", "warning")."""
-
-    where: str
-    problem: str
-    level: Literal["refused", "warning"] = "refused"
-
-    def __str__(self) -> str:
-        return f"{self.where}: {self.problem}"
-
-
-def _short(value: object, limit: int = 200) -> str:
-    text = str(value) if isinstance(value, str | int | float) else repr(value)
-    return text if len(text) <= limit else f"{text[: limit - 1]}…"
 
 
 def _snake(name: str) -> str:

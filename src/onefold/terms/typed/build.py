@@ -23,6 +23,7 @@ from onefold.terms.typed.boxes import DictNode, ListNode, SetNode, TupleNode
 from onefold.terms.typed.classes import TAG, ClassNode, DictClassNode, Field
 from onefold.terms.typed.declared import Bound, Declared, bindings, declared, is_model, limits_of, refuse, told
 from onefold.terms.typed.leaves import LEAVES, ChoiceNode, JsonNode, leaf
+from onefold.terms.typed.models import ModelNode
 from onefold.terms.typed.node import Node, Unfit
 from onefold.terms.typed.unions import LaterNode, LooseUnionNode, UnionNode
 
@@ -177,8 +178,6 @@ class Builder:
 
     def _cls(self, kind: type, args: tuple[Any, ...], where: str, tagged: bool) -> Node:
         if is_model(kind):
-            from onefold.terms.typed.models import ModelNode  # pydantic is slow to import and often not used
-
             return ModelNode(kind, self, where, tagged=tagged)
         bound = bindings(kind, args)
         fields = [self.field(f, where, bound) for f in declared(kind, where)]

@@ -1,7 +1,7 @@
 """terms.typed.modelled - what pydantic says of a model, and what of it is not in our form.
 
 For: questions about a model's fields, asked once when its node is made; and its parts as plain JSON.
-Never: validates (models does), never imported before a model is met.
+Never: validates (models does); imports pydantic before a model is met, for it costs a start a tenth of a second.
 Was wrong once: a SecretStr in a durable value. It was stored as asterisks, and the run went on with those.
 """
 
@@ -9,26 +9,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from datetime import datetime
-from typing import Annotated, Any, Final, get_args, get_origin
+from typing import TYPE_CHECKING, Annotated, Any, Final, get_args, get_origin
 
 import msgspec
-from pydantic import AliasChoices, BaseModel, RootModel, Secret, SecretBytes, SecretStr
-from pydantic.json_schema import GenerateJsonSchema
-from pydantic_core import to_jsonable_python
 
 from onefold.terms.codec import Json, below
 from onefold.terms.typed.classes import TAG
-from onefold.terms.typed.declared import refuse
+from onefold.terms.typed.declared import is_model, refuse
 from onefold.terms.typed.leaves import datetime_into
+from onefold.terms.typed.node import Mode, Schema
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
 
 UNION: Final = ("Union", "UnionType")
 _write = msgspec.json.Encoder(order="sorted").encode
-
-
-class Quiet(GenerateJsonSchema):
-    """A default that is no JSON is left out of a schema without a warning."""
-
-    ignored_warning_kinds = {"non-serializable-default", "skipped-choice"}  # noqa: RUF012 - as its base declares it
 
 
 # --- questions about a model -----------------------------------------------------------------------
@@ -40,8 +35,22 @@ def name_of(cls: type[BaseModel]) -> str:
     return origin.__name__
 
 
+def ready(cls: type[BaseModel], where: str) -> tuple[Any, bool]:
+    """The error that its check raises, and whether it is a root model. Raises: LoadRefused when it is unfinished."""
+    from pydantic import RootModel, ValidationError
+    from pydantic.errors import PydanticUserError
+
+    try:
+        cls.model_rebuild()
+    except PydanticUserError as unfinished:
+        raise refuse(where, f"{cls.__name__} cannot be used yet: {unfinished.message}") from None
+    return ValidationError, issubclass(cls, RootModel)
+
+
 def check_model(cls: type[BaseModel], where: str, *, tagged: bool) -> None:
     """Raises: LoadRefused for what could not be read back as it was written."""
+    from pydantic import RootModel, Secret, SecretBytes, SecretStr
+
     if tagged and issubclass(cls, RootModel):
         raise refuse(where, f"{cls.__name__} has no fields, so it cannot carry its name in a union; wrap it in a model")
     for name, field in cls.model_fields.items():
@@ -62,7 +71,7 @@ def check_model(cls: type[BaseModel], where: str, *, tagged: bool) -> None:
 
 def _read_keys(name: str, field: Any) -> tuple[str, ...]:
     alias = field.validation_alias or field.alias
-    told = alias.choices if isinstance(alias, AliasChoices) else [alias]
+    told = getattr(alias, "choices", [alias])
     return (*(key for key in told if isinstance(key, str)), name)
 
 
@@ -91,7 +100,7 @@ def holds(annotation: Any, kind: type | tuple[type, ...]) -> bool:
 def _is_class(annotation: Any) -> bool:
     kind = get_origin(annotation) or annotation
     return isinstance(kind, type) and (
-        issubclass(kind, BaseModel | msgspec.Struct) or hasattr(kind, "__dataclass_fields__")
+        is_model(kind) or issubclass(kind, msgspec.Struct) or hasattr(kind, "__dataclass_fields__")
     )
 
 
@@ -123,7 +132,7 @@ def tree_of(cls: type[BaseModel], seen: set[type[BaseModel]] | None = None) -> s
         seen.add(cls)
         for field in cls.model_fields.values():
             for part in _every_part(field.annotation):
-                if isinstance(part, type) and issubclass(part, BaseModel):
+                if isinstance(part, type) and is_model(part):
                     tree_of(part, seen)
     return seen
 
@@ -149,7 +158,14 @@ def plain(value: Any) -> Any:
         value = datetime_into(value)
     if isinstance(value, str) and type(value) is not str:
         return str(getattr(value, "value", value))
-    return msgspec.to_builtins(value, enc_hook=to_jsonable_python)
+    return msgspec.to_builtins(value, enc_hook=_other)
+
+
+def _other(value: Any) -> Any:
+    """What pydantic knows and msgspec does not: URLs, paths, addresses."""
+    from pydantic_core import to_jsonable_python
+
+    return to_jsonable_python(value)
 
 
 def _key(key: Any) -> str:
@@ -167,6 +183,16 @@ def naive(value: Any, path: str) -> Iterator[tuple[str, str]]:
     elif isinstance(value, list | tuple | set | frozenset):
         for at, item in enumerate(value):
             yield from naive(item, below(path, at))
+
+
+def schema_of(cls: type[BaseModel], mode: Mode) -> Schema:
+    """pydantic's own schema. A default that is no JSON is left out of it without a warning."""
+    from pydantic.json_schema import GenerateJsonSchema
+
+    class Quiet(GenerateJsonSchema):
+        ignored_warning_kinds = {"non-serializable-default", "skipped-choice"}  # noqa: RUF012 - as its base has it
+
+    return cls.model_json_schema(mode=mode, schema_generator=Quiet)
 
 
 def place_of(loc: tuple[int | str, ...], json: Json, path: str, *, missing: bool) -> str:

@@ -2,7 +2,7 @@
 
 For: what actuators take and give. pydantic checks and builds; what it would write in a form of its own
 (bytes, sets, instants, unions of classes) is written in ours.
-Never: imported before a model is met; pydantic costs a start a tenth of a second.
+Never: imports pydantic; whoever wrote a model has. It costs a start a tenth of a second.
 Was wrong once: model_dump_json alone. A set came in the order of its hashes, bytes as text that did
 not come back, an instant without its zone, and a union of two classes as whichever fitted first.
 """
@@ -14,18 +14,13 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
-from pydantic import BaseModel, RootModel, ValidationError
-from pydantic.errors import PydanticUserError
-from pydantic_core import PydanticSerializationError
 
 from onefold.terms.codec import Json, below, shown
 from onefold.terms.errors import Fault
 from onefold.terms.ids import nearest
 from onefold.terms.typed.classes import TAG, ClassNode, claim
-from onefold.terms.typed.declared import refuse
 from onefold.terms.typed.leaves import json_out
 from onefold.terms.typed.modelled import (
-    Quiet,
     check_model,
     holds,
     is_default,
@@ -35,13 +30,17 @@ from onefold.terms.typed.modelled import (
     needs_own,
     place_of,
     plain,
+    ready,
     renamed,
+    schema_of,
     tree_of,
 )
 from onefold.terms.typed.node import Mode, Node, Schema, Unfit, referred
 from onefold.terms.typed.sayings import problem_of
 
 if TYPE_CHECKING:
+    from pydantic import BaseModel
+
     from onefold.terms.typed.build import Builder
 
 
@@ -59,13 +58,9 @@ class ModelNode(Node):
     def __init__(self, cls: Any, builder: Builder, where: str, *, tagged: bool) -> None:
         self.name = name_of(cls)
         super().__init__(Any, f"a {self.name}", gives=(cls,), reads=(object,))
-        try:
-            cls.model_rebuild()
-        except PydanticUserError as unfinished:
-            raise refuse(where, f"{self.name} cannot be used yet: {unfinished.message}") from None
+        self.invalid, self.root = ready(cls, where)
         self.cls: type[BaseModel] = cls
         self.tag = self.name if tagged else None
-        self.root = issubclass(cls, RootModel)
         self.keys = {name: keys_of(name, field) for name, field in cls.model_fields.items()}
         check_model(cls, where, tagged=tagged)
         self.own = [
@@ -89,7 +84,7 @@ class ModelNode(Node):
         json = self._dump(value, slim=False)
         try:
             self._into(json)  # a model may have been changed since it was checked
-        except ValidationError as invalid:
+        except self.invalid as invalid:
             error = invalid.errors(include_url=False)[0]
             path = ".".join(str(part) for part in error["loc"])
             raise Unfit(problem_of(error), error["input"]).inside(path) from None
@@ -110,7 +105,7 @@ class ModelNode(Node):
         )
         try:
             json = plain(told)
-        except (TypeError, PydanticSerializationError) as unknown:
+        except (TypeError, ValueError) as unknown:
             raise Unfit(f"cannot be written: {unknown}") from None
         for own in self.own:
             part = getattr(value, own.name)
@@ -181,7 +176,7 @@ class ModelNode(Node):
         """What pydantic finds, each under the field it belongs to."""
         try:
             self._validated(seen)
-        except ValidationError as invalid:
+        except self.invalid as invalid:
             for error in invalid.errors(include_url=False):
                 key = str(error["loc"][0]) if error["loc"] else ""
                 place = place_of(error["loc"], json, path, missing=error["type"] == "missing")
@@ -206,7 +201,7 @@ class ModelNode(Node):
         if name in defs:
             return {"$ref": f"#/$defs/{name}"}
         defs[name] = {}
-        told = self.cls.model_json_schema(mode=mode, schema_generator=Quiet)
+        told = schema_of(self.cls, mode)
         inner = told.pop("$defs", {})
         itself = str(told.get("$ref", "")).removeprefix("#/$defs/")  # a model that holds itself is among its own
         told = inner.get(itself, told)

@@ -46,6 +46,9 @@ class UnionNode(Node):
         tried = [(member, member.explain(json, path)) for member in self.plain]
         if not all(faults for _, faults in tried):
             return super().explain(json, path) if self.wire is not Any else []
+        for member, faults in tried:
+            if member.reads != (object,) and all(fault.field != path for fault in faults):
+                return faults  # of this member's kind, and wrong further in
         close = [(member, faults) for member, faults in tried if type(None) not in member.gives]
         if len(close) == 1 and not self.tags:
             member, faults = close[0]
