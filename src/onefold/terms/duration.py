@@ -39,7 +39,7 @@ def duration_ms(value: str | timedelta, *, what: str = "duration") -> int:
     given: object = value
     if isinstance(given, timedelta):
         micros = (given.days * 86_400 + given.seconds) * 1_000_000 + given.microseconds
-        ms = -(-micros // 1000)
+        ms = -(-micros // 1000) if micros >= 0 else -1
     elif isinstance(given, str):
         ms = _read(given, what)
     elif isinstance(given, int | float) and not isinstance(given, bool):
