@@ -50,7 +50,7 @@ REFUNDS = """CREATE TABLE refunds (
     refund_id TEXT)"""
 
 
-@actuator(capabilities=[PAY_URL], dedupe_by=["order_id"], migrations=[REFUNDS])
+@actuator(capabilities=["env:PAY_URL"], dedupe_by=["order_id"], migrations=[REFUNDS])
 async def refund_order(run: Run, order: Refund) -> Refunded | Declined:
     """Pay an order back. Above 100 a manager must agree. An order is only ever paid back once."""
     if known := await earlier(run, order):

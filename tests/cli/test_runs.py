@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from onefold.terms.codec import parse
+
 RUN = {
     "run_id": "run_1",
     "program": "refund_order",
@@ -41,7 +43,6 @@ def test_bare_runs_and_parked_list(typed: Any, told: Any) -> None:
         (("runs", "list"), "/runs", b'{"items": [],  "next": null}'),
         (("runs", "show", "run_1"), "/runs/run_1", b'{"run_id": "run_1",  "status": "done"}'),
         (("runs", "show", "run_1", "--journal"), "/runs/run_1/journal", b'{"items": [],  "next": null}'),
-        (("approve",), "/approve", b'{"items": [],  "next": null}'),
         (("parked", "list"), "/parked", b'{"items": [],  "next": null}'),
         (("export", "refund_order"), "/tools/refund_order/tables", b'["refunds" ]'),
     ],
@@ -72,6 +73,22 @@ def test_an_event_is_sent_under_its_key(typed: Any, told: Any) -> None:
     told.answer("POST", "/runs/run_1/events/Paid", RUN)
     assert typed("runs", "send", "run_1", "Paid", '{"amount": 4}', "--key", "k").exit_code == 0
     assert (told.sent[0].body, told.sent[0].headers["idempotency-key"]) == ({"amount": 4}, '"k"')
+
+
+def test_the_inbox_has_every_open_approval_oldest_first(typed: Any, told: Any) -> None:
+    old = {"kind": "approval", "name": "boss", "message": "Go?", "since": "2026-11-29T10:00:00Z"}
+    new = {**old, "name": "manager", "since": "2026-11-30T10:00:00Z"}
+    first = {"items": [{**RUN, "waits": [new, {"kind": "sleep"}]}], "next": "n"}
+    told.answer("GET", "/runs", first, {"items": [{**RUN, "run_id": "run_2", "waits": [old]}], "next": None}, first)
+    shown = typed("approve").stdout.splitlines()
+    assert [line.split()[0] for line in shown] == ["run_id", "run_2", "run_1"]
+    assert told.sent[0].query["status"] == "waiting"
+
+
+def test_the_inbox_as_json(typed: Any, told: Any) -> None:
+    told.answer("GET", "/runs", {"items": [RUN], "next": None})
+    found = parse(typed("approve", "--json").stdout.encode())
+    assert [(one["run_id"], one["name"]) for one in found["items"]] == [("run_1", "manager")]
 
 
 def test_a_yes_is_sent_and_told(typed: Any, told: Any) -> None:

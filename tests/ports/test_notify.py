@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from onefold.actuators.words import Ask
 from onefold.kernel.port import Port, Step
-from onefold.ports.notify import Links, Notified, Unsent, Way, console_text, notify_port, plain
+from onefold.ports.notify import Links, Unsent, Way, console_text, notify_port, plain
 from onefold.terms.errors import PortFailed
 from onefold.terms.instant import moment
 from tests.ports.conftest import NOON, PAIR, asked
@@ -45,8 +45,7 @@ async def test_each_target_of_each_person_is_told() -> None:
     ways, said = Ways(), list[str]()
     people = {"shop": ("mailto:a@example.com", "https://hooks.example.com/1"), "owner": ("mailto:b@example.com",)}
     notify = port_to(ways, said, people=people)
-    answer = await notify.function(STEP, asked(notify=("shop", "owner", "mailto:c@example.com")))
-    assert answer == Notified(("shop", "owner", "mailto:c@example.com"))
+    await notify.function(STEP, asked(notify=("shop", "owner", "mailto:c@example.com")))
     assert [url for url, _ in ways.told] == [
         *people["shop"],
         *people["owner"],
@@ -116,7 +115,8 @@ async def test_a_notice_that_reaches_nobody_fails_and_says_why(notify: tuple[str
 
 async def test_without_a_mail_server_the_console_is_enough_where_somebody_develops() -> None:
     said: list[str] = []
-    assert await port_to(None, said, show_links=True).function(STEP, asked()) == Notified(asked().notify)
+    await port_to(None, said, show_links=True).function(STEP, asked())
+    assert "YES-TOKEN" in said[0]
 
 
 async def test_no_error_holds_a_link() -> None:
@@ -132,7 +132,6 @@ def test_the_port_says_that_it_dedupes_and_reads_its_own_words() -> None:
     notify = port_to(Ways(), [])
     assert (notify.name, notify.promise) == ("notify", "dedupes")
     assert notify.body.decode(notify.body.encode(asked())) == asked()
-    assert notify.answer.decode(notify.answer.encode(Notified(("a",)))) == Notified(("a",))
 
 
 @given(st.text())

@@ -17,6 +17,7 @@ from onefold.cli.answers import REFUSED
 from onefold.cli.line import Line
 from onefold.cli.options import give, spoken
 
+PAGE = 1000
 COLUMNS = ("run_id", "program", "name", "message", "since", "until")
 
 
@@ -42,7 +43,7 @@ def approve(
     if run_id is None:
         if approve is not None:
             raise click.UsageError("Say what is decided: onefold approve RUN NAME --yes.")
-        give(line.get("approve", accept="application/json"), as_json, _inbox)
+        _inbox(_waiting(line), as_json)
         return
     if name is None or approve is None:
         raise click.UsageError("Say which approval and which way: onefold approve RUN NAME --yes, or --no.")
@@ -54,8 +55,26 @@ def approve(
         click.get_current_context().exit(REFUSED)
 
 
-def _inbox(page: dict[str, Any]) -> None:
-    show.table(page["items"], COLUMNS, empty="Nothing waits for anybody.")
+def _waiting(line: Line) -> list[dict[str, Any]]:
+    """Every open approval, oldest first, out of the runs that wait."""
+    found: list[dict[str, Any]] = []
+    after = None
+    while True:
+        page = line.get("runs", status="waiting", limit=PAGE, after=after).json
+        for run in page["items"]:
+            for wait in run.get("waits", ()):
+                if wait["kind"] == "approval":
+                    found.append({"run_id": run["run_id"], "program": run["program"], **wait})
+        after = page.get("next")
+        if after is None:
+            return sorted(found, key=lambda one: str(one.get("since")))
+
+
+def _inbox(waiting: list[dict[str, Any]], as_json: bool) -> None:
+    if as_json:
+        show.raw(show.compact({"items": waiting, "next": None}).encode())
+    else:
+        show.table(waiting, COLUMNS, empty="Nothing waits for anybody.")
 
 
 def _verdict(verdict: dict[str, Any]) -> None:

@@ -58,11 +58,10 @@ class Line:
         finally:
             self._runner.close()
 
-    def get(self, *path: str, accept: str | None = None, **query: Any) -> Answer:
+    def get(self, *path: str, **query: Any) -> Answer:
         """Read. Raises: Problem, Unanswered, and what opening the store raises."""
         asked = {name: str(value) for name, value in query.items() if value is not None}
-        headers = {"accept": accept} if accept else {}
-        return self._runner.run(self._ask("GET", path, asked, None, headers))
+        return self._runner.run(self._ask("GET", path, asked, None, {}))
 
     def post(self, *path: str, body: bytes = b"{}", headers: Mapping[str, str] | None = None) -> Answer:
         """Change something; `body` is JSON. Raises: as get."""

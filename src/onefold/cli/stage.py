@@ -48,15 +48,15 @@ class Staged:
     accept_rollback: bool = False
 
     @contextlib.asynccontextmanager
-    async def opened(self) -> AsyncIterator[Host]:
-        """The app's host while it is open. Raises: what opening the store raises."""
+    async def opened(self, say: Callable[[str], None] | None = None) -> AsyncIterator[Host]:
+        """The app's host while it is open; `say` is told of notices. Raises: what opening the store raises."""
         from onefold.host.opening import open_host
 
         host = await open_host(
             self.config,
             self.parts,
             title=self.title,
-            say=lambda text: click.echo(text, err=True),
+            say=say,
             show_links=self.dev,
             accept_rollback=self.accept_rollback,
         )
@@ -124,7 +124,7 @@ async def serve(
     """
     from onefold.serve import asgi_app
 
-    async with staged.opened() as host, asyncio.TaskGroup() as tasks:
+    async with staged.opened(_say) as host, asyncio.TaskGroup() as tasks:
         front = asgi_app(host)
         server = _server(front, staged.config.listen, lambda: serving(host))
         stops = _stops_on_signals(server)
@@ -137,6 +137,10 @@ async def serve(
             stops()
             for task in beside:
                 task.cancel()
+
+
+def _say(text: str) -> None:
+    click.echo(text, err=True)
 
 
 def _server(front: Front, listen: tuple[str, int], serving: Callable[[], None]) -> Server:

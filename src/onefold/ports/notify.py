@@ -32,13 +32,6 @@ REMEMBERED = 1_000  # notices of which some target is still open; the oldest is 
 
 
 @dataclass(frozen=True, slots=True)
-class Notified:
-    """Whom it reached, as the notice named them."""
-
-    to: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class Links:
     """Each opens a page that decides nothing. Bearer rights: never stored, never logged."""
 
@@ -65,7 +58,7 @@ def notify_port(
     ways: Mapping[str, Way],
     say: Callable[[str], None],
     show_links: bool,
-) -> Port[Ask, Notified]:
+) -> Port[Ask, None]:
     """The port `notify`.
 
     people: name -> URLs. ways: URL scheme ("mailto", "https", "http") -> how to reach it.
@@ -75,7 +68,7 @@ def notify_port(
     taken: OrderedDict[str, set[str]] = OrderedDict()
 
     @dedupes("notify")
-    async def notify(step: Step, ask: Ask) -> Notified:
+    async def notify(step: Step, ask: Ask) -> None:
         pair = links(ask)
         if step.key not in taken:
             say(console_text(ask, pair if show_links else None))
@@ -86,7 +79,6 @@ def notify_port(
         if failures:
             raise PortFailed("notify", step.key, "; ".join(failures))
         taken.pop(step.key, None)
-        return Notified(ask.notify)
 
     async def _reach(name: str, step: Step, ask: Ask, pair: Links, done: set[str]) -> list[str]:
         failures = []

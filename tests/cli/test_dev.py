@@ -1,0 +1,204 @@
+"""`onefold dev` and `onefold serve` as processes: reload, kill, refusals, and a clean end."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+
+START = "from onefold.cli import main; main()"
+APP = '''
+from pydantic import BaseModel
+from onefold import Run, actuator
+
+class Asked(BaseModel):
+    name: str
+
+class Go(BaseModel):
+    on: bool = True
+
+@actuator
+async def greet(run: Run, asked: Asked) -> str:
+    """Say hello."""
+    if asked.name == "wait":
+        await run.wait_for_event(Go)
+    return f"WORD {asked.name}"
+'''
+
+
+class Shell:
+    """One command under way, and the lines it says."""
+
+    def __init__(self, folder: Path, *arguments: str, **environ: str) -> None:
+        env = {name: value for name, value in os.environ.items() if not name.startswith("ONEFOLD_")} | environ
+        self.process = subprocess.Popen(
+            [sys.executable, "-u", "-c", START, *arguments],
+            cwd=folder,
+            env=env,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        self.said: list[str] = []
+
+    def until(self, pattern: str) -> re.Match[str]:
+        """Read its lines until one has `pattern`; the test's own time limit ends a wait for nothing."""
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            self.said.append(line)
+            if found := re.search(pattern, line):
+                return found
+        raise AssertionError(f"it ended without saying {pattern!r}:\n{''.join(self.said)}")
+
+    def ended(self) -> int:
+        assert self.process.stdout is not None
+        self.said += self.process.stdout.readlines()
+        return self.process.wait()
+
+
+@pytest.fixture
+def shell(tmp_path: Path) -> Iterator[Callable[..., Shell]]:
+    started: list[Shell] = []
+
+    def start(*arguments: str, **environ: str) -> Shell:
+        started.append(Shell(tmp_path, *arguments, **environ))
+        return started[-1]
+
+    yield start
+    for one in started:
+        if one.process.poll() is None:
+            one.process.terminate()
+        assert one.process.stdout is not None
+        one.process.wait()
+        one.process.stdout.close()
+
+
+def greeting(url: str, name: str, wait: int = 20) -> dict[str, Any]:
+    headers = {"prefer": f"wait={wait}", "idempotency-key": name}
+    answer: dict[str, Any] = httpx2.post(f"{url}/tools/greet", json={"name": name}, headers=headers, timeout=30).json()
+    return answer
+
+
+def test_dev_reloads_on_a_change_and_loses_no_run(shell: Any, tmp_path: Path) -> None:
+    file = tmp_path / "app.py"
+    file.write_text(APP.replace("WORD", "hello"))
+    dev = shell("dev", "app.py", "--listen", "127.0.0.1:0")
+    url = dev.until(r"serves app on (http://\S+)")[1]
+    assert dev.until(r"curl (\S+)/tools/greet")[1] == url
+    assert greeting(url, "anna")["result"] == "hello anna"
+    waiting = greeting(url, "wait", wait=0)["run_id"]
+
+    file.write_text("def broken(:\n")
+    dev.until("app.py changed and could not be loaded; the app before it goes on")
+    assert greeting(url, "ben")["result"] == "hello ben"
+
+    file.write_text(APP.replace("WORD", "good day"))
+    dev.until("app.py changed; reloading")
+    assert greeting(url, "carla")["result"] == "good day carla"
+    httpx2.post(f"{url}/runs/{waiting}/events/Go", json={})
+    ended = httpx2.get(f"{url}/runs/{waiting}", params={"wait": "20"}, timeout=30).json()
+    assert (ended["status"], ended["result"]) == ("done", "good day wait")
+
+    dev.process.send_signal(signal.SIGINT)
+    assert dev.ended() == 0
+
+
+def test_dev_starts_an_app_again_that_was_killed(shell: Any, tmp_path: Path) -> None:
+    (tmp_path / "app.py").write_text(APP.replace("WORD", "hello"))
+    dev = shell("dev", "app.py", "--listen", "127.0.0.1:0")
+    url = dev.until(r"serves app on (http://\S+)")[1]
+    run = greeting(url, "wait", wait=0)["run_id"]
+    (child,) = children(dev.process.pid)
+    os.kill(child, signal.SIGKILL)
+    dev.until("ended .signal 9.; starting it again")
+    httpx2.post(f"{url}/runs/{run}/events/Go", json={}, timeout=30)
+    assert greeting(url, "wait")["result"] == "hello wait"
+    assert greeting(url, "wait")["run_id"] == run
+
+
+def test_a_child_stops_when_what_keeps_it_is_killed(shell: Any, tmp_path: Path) -> None:
+    (tmp_path / "app.py").write_text(APP)
+    dev = shell("dev", "app.py", "--listen", "127.0.0.1:0")
+    url = dev.until(r"serves app on (http://\S+)")[1]
+    dev.process.kill()
+    dev.ended()  # its output ends with the last process that holds it
+    with pytest.raises(httpx2.ConnectError):
+        httpx2.get(f"{url}/healthz")
+
+
+def children(parent: int) -> list[int]:
+    found = []
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = stat.read_text().rpartition(")")[2].split()
+        except OSError:
+            continue
+        if int(fields[1]) == parent:
+            found.append(int(stat.parent.name))
+    return found
+
+
+def test_serve_ends_cleanly_on_sigterm_and_prints_no_link(shell: Any, tmp_path: Path) -> None:
+    (tmp_path / "app.py").write_text(APP.replace("WORD", "hello"))
+    serve = shell("serve", "app.py", "--listen", "127.0.0.1:0")
+    url = serve.until(r"serves app on (http://\S+)")[1]
+    assert greeting(url, "anna")["result"] == "hello anna"
+    serve.process.terminate()
+    assert serve.ended() == 0
+    assert "approve" not in "".join(serve.said)
+
+
+@pytest.mark.parametrize(
+    "arguments, toml, code, told",
+    [
+        (("serve", "missing.py"), "", 2, "there is no such file"),
+        (("dev", "missing.py"), "", 2, "there is no such file"),
+        (("serve", "app.py", "--listen", "0.0.0.0:0"), "", 2, "anybody could call"),
+        (("dev", "app.py", "--listen", "0.0.0.0:0"), "", 2, "anybody could call"),
+        (("serve", "app.py"), 'keys = [{ secret_env = "AGENT_KEY", may = ["call"] }]', 2, "AGENT_KEY"),
+        (
+            ("serve", "app.py", "--listen", "203.0.113.7:0"),
+            'keys = [{ secret_env = "PATH", may = ["call"] }]',
+            2,
+            "listen",
+        ),
+        (("serve",), "", 2, "Say what to serve"),
+    ],
+)
+def test_what_cannot_be_served_ends_with_2_and_says_why(
+    shell: Any, tmp_path: Path, arguments: tuple[str, ...], toml: str, code: int, told: str
+) -> None:
+    (tmp_path / "app.py").write_text(APP)
+    (tmp_path / "onefold.toml").write_text(toml)
+    ended = shell(*arguments)
+    assert (ended.ended(), told in "".join(ended.said)) == (code, True)
+
+
+def test_a_store_that_is_held_ends_the_second_with_6(shell: Any, tmp_path: Path) -> None:
+    (tmp_path / "app.py").write_text(APP)
+    first = shell("serve", "app.py", "--listen", "127.0.0.1:0")
+    first.until("serves app")
+    second = shell("serve", "app.py", "--listen", "127.0.0.1:0")
+    assert second.ended() == 6
+    assert f"process {first.process.pid}" in "".join(second.said)
+
+
+def test_commands_open_the_store_themselves_when_nobody_serves(shell: Any, tmp_path: Path) -> None:
+    (tmp_path / "app.py").write_text(APP.replace("WORD", "hello"))
+    (tmp_path / "onefold.toml").write_text('app = "app.py"\nlisten = "127.0.0.1:1"\n')
+    call = shell("call", "greet", "name=anna", "--key", "k", "--as", "studio_42")
+    assert (call.ended(), call.said) == (0, ['"hello anna"\n'])
+    again = shell("call", "greet", "name=ben", "--key", "k", "--as", "studio_42")
+    assert again.ended() == 3
+    other = shell("call", "greet", "name=ben", "--key", "k")
+    assert (other.ended(), other.said) == (0, ['"hello ben"\n'])
+    runs = shell("runs", "list")
+    assert (runs.ended(), len(runs.said)) == (0, 3)
