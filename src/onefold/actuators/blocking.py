@@ -82,7 +82,7 @@ class Crossing:
     async def _resume(self, go: Callable[[], None]) -> Callable[[], Any] | None:
         """Let the thread go on and wait for its next call; None when it has ended."""
         self._next = self.home.loop.create_future()
-        self.home.away += 1
+        self.home.away = True
         go()
         try:
             call: Callable[[], Any] | None = await self._next
@@ -94,7 +94,7 @@ class Crossing:
 
     def _arrived(self, call: Callable[[], Any] | None) -> None:
         """On the host's loop: the thread has posted its next call, or ended."""
-        self.home.away -= 1
+        self.home.away = False
         if self._next is not None and not self._next.done():
             self._next.set_result(call)
         elif call is not None:  # the pass ended meanwhile
@@ -158,7 +158,7 @@ class Run:
         return found
 
     @overload
-    def step(
+    def step(  # type: ignore[overload-overlap]  # a port is called with its body, never with its step
         self, f: Port[B, T], *, name: str | None = None, retry: Retry = ..., timeout: Duration | None = None
     ) -> Callable[[B], T]: ...
     @overload
@@ -195,7 +195,7 @@ class Run:
     def step(
         self, f: Any, *, name: str | None = None, retry: Retry = DEFAULT_RETRY, timeout: Duration | None = None
     ) -> Any:
-        stepper = self._run.step(f, name=name, retry=retry, timeout=timeout)
+        stepper: Any = self._run.step(f, name=name, retry=retry, timeout=timeout)
         return lambda *args, **values: self._cross(lambda: stepper(*args, **values))
 
     def sleep(self, duration: Duration) -> None:
@@ -211,7 +211,7 @@ class Run:
     @overload
     def wait_for_event(self, event: type[T], *, timeout: Duration, name: str | None = None) -> T | Expired: ...
     def wait_for_event(self, event: type[Any], *, timeout: Duration | None = None, name: str | None = None) -> Any:
-        return self._cross(lambda: self._run.wait_for_event(event, timeout=timeout, name=name))  # type: ignore[call-overload]
+        return self._cross(lambda: self._run.wait_for_event(event, timeout=timeout, name=name))
 
     @overload
     def wait_for_approval(
@@ -222,7 +222,7 @@ class Run:
         self, name: str, message: str, *, notify: str | list[str], timeout: Duration
     ) -> Approved | Rejected | Expired: ...
     def wait_for_approval(self, name: str, message: str, *, notify: str | list[str], timeout: Duration | None) -> Any:
-        return self._cross(lambda: self._run.wait_for_approval(name, message, notify=notify, timeout=timeout))  # type: ignore[call-overload]
+        return self._cross(lambda: self._run.wait_for_approval(name, message, notify=notify, timeout=timeout))
 
 
 class Database:

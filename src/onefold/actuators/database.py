@@ -18,7 +18,8 @@ from uuid import UUID
 
 import msgspec
 
-from onefold.actuators.passing import Pass, StepCall
+from onefold.actuators.calls import StepCall
+from onefold.actuators.passing import Pass
 from onefold.actuators.stepping import StepFunction, digest_of, read, step_name
 from onefold.store.contract import Tx
 from onefold.terms.instant import down, text
@@ -45,15 +46,22 @@ class Database:
 
     def execute(self, sql: str, /, **values: object) -> Coroutine[Any, Any, int]:
         """Run one statement; gives the number of rows it changed. Raises, when awaited: StepFailed."""
-        return self._verb("db.execute", sql, values, lambda tx, bound: tx.execute(sql, **bound))
+        verb: Coroutine[Any, Any, int] = self._verb(
+            "db.execute", sql, values, lambda tx, bound: tx.execute(sql, **bound)
+        )
+        return verb
 
     def fetch(self, sql: str, /, **values: object) -> Coroutine[Any, Any, list[dict[str, Any]]]:
         """All rows of one query. Raises, when awaited: StepFailed."""
-        return self._verb("db.fetch", sql, values, lambda tx, bound: tx.fetch(sql, **bound))
+        rows: Coroutine[Any, Any, list[dict[str, Any]]]
+        rows = self._verb("db.fetch", sql, values, lambda tx, bound: tx.fetch(sql, **bound))
+        return rows
 
     def fetch_one(self, sql: str, /, **values: object) -> Coroutine[Any, Any, dict[str, Any] | None]:
         """The first row of one query, or None. Raises, when awaited: StepFailed."""
-        return self._verb("db.fetch_one", sql, values, lambda tx, bound: tx.fetch_one(sql, **bound))
+        row: Coroutine[Any, Any, dict[str, Any] | None]
+        row = self._verb("db.fetch_one", sql, values, lambda tx, bound: tx.fetch_one(sql, **bound))
+        return row
 
     def step(
         self, f: Callable[Concatenate[Tx, P], T], *, name: str | None = None

@@ -9,33 +9,36 @@ already shown the function what never was.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
-from contextvars import copy_context
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from contextvars import Context, copy_context
 from hashlib import blake2b
 from typing import Any, Protocol, TypeVar
 
 import msgspec
+from msgspec import Raw
 
+from onefold.actuators.attempting import Attempt, DatabaseAttempt, Unfit
 from onefold.actuators.blocking import Crossing
-from onefold.actuators.database import DatabaseWork
+from onefold.actuators.calls import StepCall
 from onefold.actuators.declare import Actuator
-from onefold.actuators.passing import Pass, StepCall
+from onefold.actuators.passing import Pass
 from onefold.actuators.passloop import PassTask, Path
-from onefold.actuators.run import Run, Work
+from onefold.actuators.run import Run
 from onefold.actuators.state import State
-from onefold.actuators.words import ENDINGS, ENTRIES, Event, Fact, PassEnded, Stepped, Trouble, Wait, Waiting
-from onefold.kernel.port import Step
+from onefold.actuators.words import (
+    ENDINGS,
+    ENTRIES,
+    Diverged,
+    Event,
+    Fact,
+    PassEnded,
+    Wait,
+    Waiting,
+)
 from onefold.store.contract import Tx
-from onefold.terms.errors import Broken, HostError, OwnedElsewhere
-from onefold.terms.ids import ActorId, leaving_key
-from onefold.terms.instant import moment
+from onefold.terms.ids import ActorId
 
 T = TypeVar("T")
-DATABASE_BUDGET_MS = 5_000
-"""A database step holds its space's only writer; longer than this, the other runs of the actuator are stalled."""
-MESSAGE_LIMIT, DATA_LIMIT = 4_000, 4_000
-"""Characters of an exception's message, bytes of its data: enough to tell, too little to fill a row."""
-WORLD = (HostError, OwnedElsewhere, Broken)
 
 
 class Actor(Protocol):
@@ -57,10 +60,6 @@ class Actor(Protocol):
         """Run a database step and fold its event in one physical commit. Raises: what `step` raised; HostError."""
 
 
-class _Unfit(Exception):
-    """A result that cannot be written."""
-
-
 async def run_pass(actor: Actor, actuator: Actuator[Any, Any]) -> PassEnded:
     """Replay the run from its journal and go on until it ends or every task waits.
 
@@ -71,7 +70,7 @@ async def run_pass(actor: Actor, actuator: Actuator[Any, Any]) -> PassEnded:
 
 
 class Execution:
-    """One pass and the steps it has running."""
+    """One pass and the steps it has running: the executor its Pass asks."""
 
     def __init__(self, actor: Actor, actuator: Actuator[Any, Any]) -> None:
         self.actor = actor
@@ -85,9 +84,14 @@ class Execution:
         self.crossing: Crossing | None = None
 
     async def whole(self) -> PassEnded:
+        try:
+            args = self._arguments()
+        except ValueError as refused:
+            told = " ".join(str(refused).split())
+            return Diverged(0, "the input it was started with", f"an input model that refuses it: {told[:500]}")
         stop = self.actor.watch(self._committed)
         try:
-            self._launch()
+            self._launch(args)
             self._advance()
             await self.done
             if self.crossing is not None:
@@ -98,30 +102,34 @@ class Execution:
                 task.cancel()
             self.home.stop()
         outcome = self.home.outcome
-        assert outcome is not None
+        assert outcome is not None, "a pass is done when it has its outcome"
         return outcome
 
-    def _launch(self) -> None:
+    def _arguments(self) -> tuple[Any, ...]:
+        state, actuator = self.state, self.actuator
+        run = Run(self.home, state.run, state.key, state.principal, actuator.name, actuator.ports)
+        return (run,) if actuator.model is None else (run, actuator.read_input(state.input))
+
+    def _launch(self, args: tuple[Any, ...]) -> None:
         """Make the root task, path "0"."""
-        home, state, actuator = self.home, self.state, self.actuator
-        run = Run(home, state.run, state.key, state.principal, actuator.name, actuator.ports)
-        home.finish = lambda value: msgspec.Raw(actuator.result.encode(value))
-        args = (run,) if actuator.model is None else (run, actuator.read_input(state.input))
+        home, actuator = self.home, self.actuator
+        home.finish = lambda value: Raw(actuator.result.encode(value))
         if actuator.is_async:
             coro = actuator.function(*args)
         else:
             self.crossing = Crossing(home, self.host, self._advance)
             coro = self.crossing.bridge(actuator.function, args)
         home.root = PassTask(coro, home.loop, Path("0"), copy_context())
-        home.loop.tasks.add(home.root)
 
     def _advance(self) -> None:
         try:
             self.home.advance()
-        except BaseException as fault:  # noqa: BLE001 - the door: what broke the pass itself ends it as a fault
-            self._fault(fault)
+        except BaseException as fault:  # the pass itself broke: it is answered by no outcome, and run again
+            self._broke(fault)
+            if not isinstance(fault, Exception):
+                raise
 
-    def _fault(self, fault: BaseException) -> None:
+    def _broke(self, fault: BaseException) -> None:
         if not self.done.done():
             self.done.set_exception(fault)
 
@@ -129,13 +137,19 @@ class Execution:
         home = self.home
         if home.outcome is not None:
             return
-        if any(type(fact) in ENDINGS for fact in facts):
-            home.stop()
-            return
-        home.came([fact for fact in facts if type(fact) in ENTRIES])  # type: ignore[misc]
-        self._advance()
+        entries = []
+        for fact in facts:
+            kind = type(fact)
+            if kind in ENTRIES:
+                entries.append(fact)
+            elif kind in ENDINGS:
+                home.stop()
+                return
+        if entries:
+            home.came(entries)  # type: ignore[arg-type]
+            self._advance()
 
-    # --- what the pass asks (Executor) ------------------------------------------------------------
+    # --- what the pass asks -----------------------------------------------------------------------
 
     def ended(self) -> None:
         if not self.done.done():
@@ -147,107 +161,53 @@ class Execution:
             task.cancel()
 
     def begin(self, call: StepCall, attempt: int) -> None:
-        work = call.work
-        coro = self._database(call, attempt) if work.kind == "db" else self._attempt(call, work, attempt)
-        self._spawn(call.id, coro, work.context)
+        id = f"{call.id}/{self.state.round}.{attempt}"
+        if call.work.kind == "db":
+            coro = self._database(DatabaseAttempt(call, attempt), id)
+        else:
+            doubtful = call.id in self.state.trying
+            coro = self._attempt(Attempt(self.actor, call, attempt, id=id, owner=self.owner, doubtful=doubtful))
+        self._spawn(call.id, coro, call.work.context)
 
-    def register(self, waits: tuple[Wait, ...], released: tuple[str, ...]) -> None:
-        event = Waiting(waits, released)
-        told = blake2b(msgspec.json.encode([[w.call for w in waits], released]), digest_size=12).hexdigest()
-        self._spawn(f"w/{told}", self._register(event, f"w/{self.state.round}/{told}"), copy_context())
+    def register(self, waits: tuple[Wait, ...], released: tuple[str, ...], unread: tuple[str, ...]) -> None:
+        told = msgspec.json.encode(([wait.call for wait in waits], released, unread))
+        id = f"w/{self.state.round}/{blake2b(told, digest_size=12).hexdigest()}"
+        self._spawn(id, self._register(Waiting(waits, released, unread), id), copy_context())
 
-    def _spawn(self, id: str, coro: Any, context: Any) -> None:
-        task: asyncio.Task[None] = self.host.create_task(coro, context=context)
+    def _spawn(self, id: str, coro: Coroutine[Any, Any, None], context: Context) -> None:
+        task = self.host.create_task(coro, context=context)
         self.tasks[id] = task
-        task.add_done_callback(lambda over: self._over(id, over))
+        task.add_done_callback(self._over)
+        task.call = id  # type: ignore[attr-defined]
 
-    def _over(self, id: str, task: asyncio.Task[None]) -> None:
+    def _over(self, task: asyncio.Task[None]) -> None:
+        id = task.call  # type: ignore[attr-defined]
         if self.tasks.get(id) is task:
             del self.tasks[id]
         if not task.cancelled() and (fault := task.exception()) is not None:
-            self._fault(fault)
+            self._broke(fault)
 
     async def _register(self, event: Waiting, id: str) -> None:
         await self.actor.fold(event, id)
         self.home.registered()
         self._advance()
 
-    # --- one attempt ------------------------------------------------------------------------------
-
-    async def _attempt(self, call: StepCall, work: Work, attempt: int) -> None:
+    async def _attempt(self, attempt: Attempt) -> None:
         try:
-            result = await self._act(call, work, attempt)
-        except asyncio.CancelledError as cut:
-            task = asyncio.current_task()
-            if task is not None and task.cancelling():
-                raise
-            event = self._failed(call, work, attempt, cut)
-        except Exception as fault:  # noqa: BLE001 - the door: whatever a step raises becomes its outcome
-            event = self._failed(call, work, attempt, fault)
-        else:
-            try:
-                raw = work.info.result.encode(result)
-            except Exception as unfit:  # noqa: BLE001 - the door: a result that cannot be written fails the run
-                self.home.fail(call.name, unfit, attempt)
-                return
-            event = Stepped(call.id, call.name, call.digest, attempt, msgspec.Raw(raw))
-        await self.actor.fold(event, self._id(call, attempt))
+            event = await attempt.outcome()
+        except Unfit as unfit:
+            self.home.fail(attempt.call.name, unfit.fault, attempt.number)
+            return
+        if event is None:
+            self.home.doubt(attempt.call.name, attempt.why)
+            return
+        await self.actor.fold(event, attempt.id)
 
-    async def _act(self, call: StepCall, work: Work, attempt: int) -> Any:
-        args = work.args
-        if work.info.takes_step:
-            args = (Step(self._key(work), moment(call.now_ms), attempt, self.state.principal), *args)
-        if work.info.is_async:
-            act = work.function(*args, **work.values)
-        else:
-            act = asyncio.to_thread(work.function, *args, **work.values)
-        if work.timeout is None:
-            return await act
-        async with asyncio.timeout(work.timeout / 1000):
-            return await act
-
-    def _failed(self, call: StepCall, work: Work, attempt: int, fault: BaseException) -> Stepped:
-        again = work.retry.after(attempt, fault, self._key(work))
-        return Stepped(call.id, call.name, call.digest, attempt, trouble=_told(fault), again_after=again)
-
-    async def _database(self, call: StepCall, attempt: int) -> None:
-        work: DatabaseWork = call.work
-
-        def event_of(value: Any) -> Event:
-            try:
-                raw = work.write(value)
-            except Exception as unfit:
-                raise _Unfit from unfit
-            return Stepped(call.id, call.name, call.digest, attempt, msgspec.Raw(raw))
-
-        id = self._id(call, attempt)
+    async def _database(self, attempt: DatabaseAttempt, id: str) -> None:
         try:
-            await self.actor.author(work.function, event_of, id=id, budget_ms=DATABASE_BUDGET_MS)
-        except _Unfit as unfit:
-            assert unfit.__cause__ is not None
-            self.home.fail(call.name, unfit.__cause__, attempt)
-        except WORLD:
-            raise
-        except Exception as fault:  # noqa: BLE001 - the door: whatever the statement raised becomes its outcome
-            failed = Stepped(call.id, call.name, call.digest, attempt, trouble=_told(fault))
+            failed = await attempt.commit(self.actor, id)
+        except Unfit as unfit:
+            self.home.fail(attempt.call.name, unfit.fault, attempt.number)
+            return
+        if failed is not None:
             await self.actor.fold(failed, id)
-
-    def _id(self, call: StepCall, attempt: int) -> str:
-        return f"{call.id}/{self.state.round}.{attempt}"
-
-    def _key(self, work: Work) -> str:
-        return str(leaving_key(self.owner, work.key))
-
-
-def _told(fault: BaseException) -> Trouble:
-    """An exception as data: its class's name, its message, and those of its attributes that are JSON."""
-    message = str(fault).replace("\0", "")[:MESSAGE_LIMIT]
-    data = {}
-    for name, value in vars(fault).items():
-        if isinstance(value, str | int | float | bool | list | dict) and not name.startswith("_"):
-            data[name] = value
-    try:
-        raw = msgspec.json.encode(data) if data else b"null"
-    except Exception:  # noqa: BLE001 - the door: an attribute that is no JSON is left out
-        raw = b"null"
-    return Trouble(type(fault).__name__, message, data=msgspec.Raw(raw if len(raw) <= DATA_LIMIT else b"null"))

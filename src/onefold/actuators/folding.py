@@ -15,6 +15,7 @@ from onefold.actuators.state import Closed, Journal, Kept, Open, State
 from onefold.actuators.words import (
     Approval,
     CancelledFor,
+    EventBack,
     EventKept,
     EventTaken,
     Fact,
@@ -28,6 +29,7 @@ from onefold.actuators.words import (
     StepAgain,
     StepDone,
     StepFell,
+    StepTrying,
     Trouble,
     WaitDue,
     WaitOpened,
@@ -85,6 +87,7 @@ def _started(state: State, fact: Started) -> None:
 
 def _fell(state: State, fact: StepFell) -> None:
     _entry(state, fact)
+    _tried(state, fact.call)
     if fact.until is not None:
         wait = Open(
             fact.call, "retry", fact.name, fact.digest, fact.at, fact.until, attempt=fact.attempt, trouble=fact.trouble
@@ -128,6 +131,16 @@ def _taken(state: State, fact: EventTaken) -> None:
         place = next(i for i, event in enumerate(state.kept) if event.name == fact.name)
         state.kept = state.kept[:place] + state.kept[place + 1 :]
     _ended_wait(state, fact)
+
+
+def _back(state: State, fact: EventBack) -> None:
+    state.kept = (Kept(fact.name, fact.body), *state.kept)
+    state.returned |= {fact.call}
+
+
+def _trying(state: State, fact: StepTrying) -> None:
+    state.trying |= {fact.call}
+    state.updated_at = fact.at
 
 
 def _verdict(state: State, fact: Approval | Rejection) -> None:
@@ -190,14 +203,21 @@ def _reopened(state: State, fact: Reopened) -> None:
         state.journal = Journal(kept, len(kept))
     state.status, state.updated_at = "running", fact.at
     state.trouble = None
+    state.trying = frozenset()  # a person has looked: what was doubtful is tried anew
     state.round += 1
     state.passes, state.passing = state.passes + 1, True
 
 
 def _done(state: State, fact: StepDone) -> None:
     _entry(state, fact)
+    _tried(state, fact.call)
     if fact.call in state.open:
         _close(state, fact.call)
+
+
+def _tried(state: State, call: str) -> None:
+    if call in state.trying:
+        state.trying -= {call}
 
 
 FOLDS: dict[type, Callable[[State, Any], None]] = {
@@ -209,6 +229,8 @@ FOLDS: dict[type, Callable[[State, Any], None]] = {
     WaitDue: _due,
     WaitReleased: _released,
     EventKept: _kept,
+    EventBack: _back,
+    StepTrying: _trying,
     EventTaken: _taken,
     Approval: _verdict,
     Rejection: _verdict,

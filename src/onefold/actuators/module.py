@@ -1,6 +1,6 @@
 """actuators.module - what an event, an answer or the alarm changes about a run.
 
-For: the pure decisions of one run, and the folding of their facts.
+For: the pure decisions of one run.
 Never: reads a clock, chance or the world; runs the function (executing does); knows a person's code.
 Was wrong once: the next pass owed by whoever committed an entry. Two entries in one commit owed two
 passes of one run at once. Now a pass is owed when an entry lands and none is outstanding.
@@ -9,13 +9,12 @@ passes of one run at once. Now a pass is owed when an entry lands and none is ou
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any
 
+from onefold.actuators.approving import decided
 from onefold.actuators.folding import WAKING, evolve
 from onefold.actuators.receipt import Picture, picture
-from onefold.actuators.state import INITIAL, State
+from onefold.actuators.state import INITIAL, Kept, State
 from onefold.actuators.words import (
-    Approval,
     Ask,
     Begun,
     Cancel,
@@ -23,6 +22,7 @@ from onefold.actuators.words import (
     Decided,
     Diverged,
     Event,
+    EventBack,
     EventKept,
     EventTaken,
     Fact,
@@ -34,7 +34,6 @@ from onefold.actuators.words import (
     PassEnded,
     PassOver,
     Raised,
-    Rejection,
     Reopen,
     Reopened,
     Reply,
@@ -48,8 +47,10 @@ from onefold.actuators.words import (
     StepDone,
     StepFell,
     Stepped,
+    StepTrying,
     Stuck,
-    Verdict,
+    Trying,
+    Uncertain,
     Wait,
     WaitDue,
     Waiting,
@@ -62,63 +63,64 @@ from onefold.terms.instant import down, moment
 
 GOING = frozenset({"running", "waiting"})
 OPEN = GOING | {"parked"}  # what a parked run is told is kept for when it goes on
-ENDED = frozenset({"done", "failed", "cancelled"})
 
 
 def decide(state: State, event: Event, now: datetime) -> Decision[Fact, Reply]:
     at = down(now)
-    kind = type(event)
-    if kind is Stepped:
-        return _stepped(state, event, at)  # type: ignore[arg-type]
     match event:
+        case Stepped():
+            return _stepped(state, event, at)
+        case Waiting(waits=waits, released=released, unread=unread):
+            facts, owed = _waits(state, waits, released, unread, at) if state.status in GOING else ([], [])
+            return _woken(state, facts, owed)
+        case Trying(call=call, attempt=attempt):
+            return _woken(state, [StepTrying(call, attempt, at)] if state.status in GOING else [], [])
         case Start():
             return _start(state, event, at)
-        case Waiting(waits=waits, released=released):
-            if state.status not in GOING:
-                return NOTHING
-            facts, owed = _waits(state, waits, released, at)
-            return _woken(state, facts, owed)
         case Sent():
             return _sent(state, event, at)
         case Decided():
-            return _decided(state, event, at)
+            facts, verdict = decided(state, event, at)
+            return _woken(state, facts, [], reply=verdict)
         case Cancel(reason=reason):
-            if state.status in ENDED or not state.status:
-                return Decision(reply=Over(state.status, changed=False))
-            return Decision(facts=[CancelledFor(at, reason)], reply=Over("cancelled", changed=True))
+            return _cancel(state, reason, at)
         case Reopen():
-            if state.status not in ("failed", "parked"):
-                return Decision(reply=Over(state.status, changed=False))
-            return Decision(
-                facts=[Reopened(at)], owed=[_pass(state, state.passes + 1)], reply=Over("running", changed=True)
-            )
-    return NOTHING
+            return _reopen(state, at)
 
 
 def on_answer(state: State, answer: Answer[PassEnded | Dropped | None], now: datetime) -> Decision[Fact, Reply]:
-    """A pass ended. Answers of other ports (a notice was sent) change nothing; a dropped row parks the run."""
+    """A pass ended. Answers of other ports (a notice was sent) change nothing; a dropped pass parks the run."""
     if answer.port != "pass" or state.status not in GOING or answer.key != f"pass/{state.passes}":
         return NOTHING
     at = down(now)
-    match answer.body:
+    body = answer.body
+    if isinstance(body, Rested):
+        facts, owed = _waits(state, body.waits, body.released, body.unread, at)
+        over = PassOver(state.passes, body.seen, at)
+        return _woken(state, [over, *facts], owed, unseen=len(state.journal) > body.seen, passing=False)
+    fact = _end(body, at)
+    return NOTHING if fact is None else Decision(facts=[fact], reply=None)
+
+
+def _end(body: PassEnded | Dropped | None, at: int) -> Fact | None:
+    match body:
         case Returned(result=result):
-            return Decision(facts=[Finished(at, result)])
+            return Finished(at, result)
         case Raised(trouble=trouble):
-            return Decision(facts=[FailedFor(at, trouble)])
+            return FailedFor(at, trouble)
         case Diverged(expected=expected, found=found):
-            cause = f"The journal has {expected}, but the function now does {found}."
-            return Decision(facts=[Parked("diverged", cause, at, expected, found)])
+            cause = f"Its code no longer does what its journal holds: expected {expected}, found {found}."
+            return Parked("diverged", cause, at, expected, found)
         case Stuck(tasks=tasks):
             cause = f"Its tasks wait for each other and nothing outside can wake them: {', '.join(tasks)}."
-            return Decision(facts=[Parked("stuck", cause, at)])
+            return Parked("stuck", cause, at)
+        case Uncertain(step=step, why=why):
+            cause = f"Step {step!r} may or may not have acted ({why}), and its port cannot be asked. Look, then retry or cancel."
+            return Parked("uncertain", cause, at)
         case Dropped(reason=reason):
-            return Decision(facts=[Parked("dropped", f"A person dropped its pass: {reason}.", at)])
-        case Rested(seen=seen, waits=waits, released=released):
-            facts, owed = _waits(state, waits, released, at)
-            over = PassOver(state.passes, seen, at)
-            return _woken(state, [over, *facts], owed, unseen=len(state.journal) > seen, passing=False)
-        case None:
-            return NOTHING
+            return Parked("dropped", f"A person dropped its pass: {reason}.", at)
+        case Rested() | None:
+            return None
 
 
 def on_alarm(state: State, now: datetime) -> Decision[Fact, Reply]:
@@ -126,7 +128,7 @@ def on_alarm(state: State, now: datetime) -> Decision[Fact, Reply]:
     if state.status not in GOING:
         return NOTHING
     at = down(now)
-    facts = []
+    facts: list[Fact] = []
     for until, call in state.agenda:
         if until > at:
             break
@@ -155,7 +157,7 @@ def _pass(state: State, n: int) -> Owed:
 
 def _woken(
     state: State,
-    facts: list[Any],
+    facts: list[Fact],
     owed: list[Owed],
     *,
     unseen: bool = False,
@@ -179,23 +181,42 @@ def _start(state: State, event: Start, at: int) -> Decision[Fact, Reply]:
     return Decision(facts=[fact], owed=[owed], reply=Begun(event.run, event.nonce))
 
 
+def _cancel(state: State, reason: str | None, at: int) -> Decision[Fact, Reply]:
+    if state.status not in OPEN:
+        return Decision(reply=Over(state.status, changed=False))
+    return Decision(facts=[CancelledFor(at, reason)], reply=Over("cancelled", changed=True))
+
+
+def _reopen(state: State, at: int) -> Decision[Fact, Reply]:
+    if state.status not in ("failed", "parked"):
+        return Decision(reply=Over(state.status, changed=False))
+    again = _pass(state, state.passes + 1)
+    return Decision(facts=[Reopened(at)], owed=[again], reply=Over("running", changed=True))
+
+
 def _stepped(state: State, event: Stepped, at: int) -> Decision[Fact, Reply]:
     if state.status not in OPEN:
         return NOTHING
-    trouble = event.trouble
-    if trouble is None:
-        done = StepDone(event.call, event.name, event.digest, event.attempt, at, event.result)
-        return _woken(state, [done], [])
-    until = None if event.again_after is None else at + event.again_after
-    fell = StepFell(event.call, event.name, event.digest, event.attempt, at, trouble, until)
-    return _woken(state, [fell], [])
+    fact: Fact
+    if event.trouble is None:
+        fact = StepDone(event.call, event.name, event.digest, at, event.attempt, event.result)
+    else:
+        until = None if event.again_after is None else at + event.again_after
+        fact = StepFell(event.call, event.name, event.digest, at, event.attempt, event.trouble, until)
+    if state.passing:
+        return Decision(facts=(fact,), reply=None)
+    return _woken(state, [fact], [])
 
 
-def _waits(state: State, waits: tuple[Wait, ...], released: tuple[str, ...], at: int) -> tuple[list[Any], list[Owed]]:
+def _waits(
+    state: State, waits: tuple[Wait, ...], released: tuple[str, ...], unread: tuple[str, ...], at: int
+) -> tuple[list[Fact], list[Owed]]:
     """Facts and notices for new waits. What is due already, or was sent before, ends its wait at once."""
-    facts: list[Any] = [WaitReleased(call, at) for call in released if call in state.open]
+    facts: list[Fact] = [WaitReleased(call, at) for call in released if call in state.open]
     owed: list[Owed] = []
-    kept = list(state.kept)
+    back = _given_back(state, unread, at)
+    facts.extend(back)
+    kept = [*(Kept(fact.name, fact.body) for fact in reversed(back)), *state.kept]
     for wait in waits:
         if wait.call in state.open:
             continue
@@ -209,7 +230,29 @@ def _waits(state: State, waits: tuple[Wait, ...], released: tuple[str, ...], at:
             facts.append(WaitDue(wait.call, wait.name, wait.digest, at, until))
         elif wait.kind == "approval":
             owed.append(_ask(state, wait, at, until))
+    facts.extend(_taken_back(state, released, back, kept, at))
     return facts, owed
+
+
+def _given_back(state: State, unread: tuple[str, ...], at: int) -> list[EventBack]:
+    """Events that reached a cancelled call, once each, the latest first: each goes before those it is before."""
+    calls = set(unread) - state.returned
+    taken = [entry for entry in state.journal if isinstance(entry, EventTaken) and entry.call in calls] if calls else []
+    return [EventBack(entry.call, entry.name, at, entry.body) for entry in reversed(taken)]
+
+
+def _taken_back(
+    state: State, released: tuple[str, ...], back: list[EventBack], kept: list[Kept], at: int
+) -> list[Fact]:
+    """An event given back goes to a wait that is open already, if there is one."""
+    facts: list[Fact] = []
+    waiting = [w for w in state.open.values() if w.kind == "event" and w.call not in released] if back else []
+    for wait in waiting:
+        event = next((event for event in kept if event.name == wait.name), None)
+        if event is not None:
+            kept.remove(event)
+            facts.append(EventTaken(wait.call, wait.name, wait.digest, at, event.body, kept=True))
+    return facts
 
 
 def _ask(state: State, wait: Wait, at: int, until: int | None) -> Owed:
@@ -238,37 +281,12 @@ def _sent(state: State, event: Sent, at: int) -> Decision[Fact, Reply]:
     return Decision(facts=[EventKept(event.name, at, event.body)], reply=Noted("kept", state.status))
 
 
-def _decided(state: State, event: Decided, at: int) -> Decision[Fact, Reply]:
-    """One decision counts. A later one, or one after the timeout, changes nothing and says so."""
-    wait = None
-    if state.status in OPEN:
-        wait = next((w for w in state.open.values() if w.kind == "approval" and _meant(w.call, w.name, event)), None)
-    if wait is None:
-        return Decision(reply=_late(state, event))
-    if wait.until is not None and wait.until <= at:
-        due = WaitDue(wait.call, wait.name, wait.digest, at, wait.until)
-        return _woken(state, [due], [], reply=Verdict("expired", None, wait.until))
-    fact: Fact
-    if event.approve:
-        fact = Approval(wait.call, wait.name, wait.digest, at, event.by, event.comment, event.value)
-    else:
-        fact = Rejection(wait.call, wait.name, wait.digest, at, event.by, event.reason or "")
-    return _woken(state, [fact], [], reply=Verdict("decided", event.by, at))
-
-
-def _late(state: State, event: Decided) -> Verdict:
-    for call, closed in reversed(state.closed.items()):
-        if _meant(call, closed.name, event):
-            outcome = "already_decided" if closed.outcome in ("approved", "rejected") else closed.outcome
-            return Verdict(outcome, closed.by, closed.at)  # type: ignore[arg-type]
-    return Verdict("unknown")
-
-
-def _meant(call: str, name: str, event: Decided) -> bool:
-    return name == event.name and (event.wait is None or event.wait == call)
-
-
 RunModule = Module[State, Event, Fact, Reply, Picture]
+
+
+def _key(event: Event) -> str:
+    """The run an outside event is for. What a pass tells its own run needs no address."""
+    return event.run if isinstance(event, Start | Sent | Decided | Cancel | Reopen) else ""
 
 
 def module_of(name: str) -> RunModule:
@@ -276,7 +294,7 @@ def module_of(name: str) -> RunModule:
     return Module(
         name,
         initial=INITIAL,
-        key=lambda event: event.run,
+        key=_key,
         decide=decide,
         evolve=evolve,
         view=view,

@@ -13,18 +13,20 @@ long as a task of the pass can go on, and puts back what it found.
 from __future__ import annotations
 
 import asyncio
-import contextvars
 import logging
 import math
 import sys
-from asyncio import AbstractEventLoop, Handle, TimerHandle, events
+from asyncio import AbstractEventLoop, events
 from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Iterable
+from contextvars import Context, copy_context
 from typing import Any, NoReturn
 
 from onefold.terms.errors import OutsideStep
 
 log = logging.getLogger("onefold.actuators")
+running_loop = events._get_running_loop
+_set_running_loop = events._set_running_loop
 BUDGET = 1_000_000
 """Callbacks in one drive. A real pass needs a handful an await; one that only spins would hold the process."""
 
@@ -55,8 +57,7 @@ class PassFuture(asyncio.Future[Any]):
 
     def __init__(self, loop: PassLoop) -> None:
         asyncio.Future.__init__(self, loop=loop)
-        loop.made += 1
-        self.number = loop.made
+        loop.made = self.number = loop.made + 1
 
     def __hash__(self) -> int:
         return self.number
@@ -65,133 +66,126 @@ class PassFuture(asyncio.Future[Any]):
 class PassTask(asyncio.Task[Any]):
     """A task of a pass. `path` names it: "0" is the function, "0.1" the second task that it made."""
 
-    def __init__(
-        self, coro: Coroutine[Any, Any, Any], loop: PassLoop, path: Path, context: contextvars.Context | None
-    ) -> None:
-        loop.made += 1
-        self.number = loop.made  # before the base class: it puts the task into a set
+    def __init__(self, coro: Coroutine[Any, Any, Any], loop: PassLoop, path: Path, context: Context | None) -> None:
+        loop.made = self.number = loop.made + 1  # before the base class: it puts the task into a set
         self.path = path
         asyncio.Task.__init__(self, coro, loop=loop, name=path.name, context=context)
+        loop.tasks.append(self)
 
     def __hash__(self) -> int:
         return self.number
 
 
-class DurableTimer(TimerHandle):
-    """What call_later gives: cancelling it tells the pass."""
+class Callback:
+    """What call_soon gives. asyncio's own handle costs four times as much and has nothing else that a pass needs."""
 
-    def __init__(self, when: float, callback: Callable[..., Any], args: Any, loop: PassLoop, context: Any) -> None:
-        TimerHandle.__init__(self, when, callback, args, loop, context)
+    __slots__ = ("args", "context", "dead", "function", "on_cancel")
+
+    def __init__(self, function: Callable[..., Any], args: tuple[Any, ...], context: Context | None) -> None:
+        self.function = function
+        self.args = args
+        self.context = context if context is not None else copy_context()
+        self.dead = False
         self.on_cancel: Callable[[], None] | None = None
 
     def cancel(self) -> None:
-        if not self._cancelled:  # type: ignore[attr-defined]
-            super().cancel()
+        if not self.dead:
+            self.dead = True
             if self.on_cancel is not None:
                 self.on_cancel()
 
+    def cancelled(self) -> bool:
+        return self.dead
 
-class PassLoop(AbstractEventLoop):
-    """Runs callbacks in order, synchronously, until none is left.
+
+class DurableTimer(Callback):
+    """What call_later gives: cancelling it before it fired tells the pass."""
+
+    __slots__ = ("_when",)
+
+    def __init__(
+        self, when: float, function: Callable[..., Any], args: tuple[Any, ...], context: Context | None
+    ) -> None:
+        Callback.__init__(self, function, args, context)
+        self._when = when
+
+    def when(self) -> float:
+        """The loop's time at which it was asked for, in seconds."""
+        return self._when
+
+
+class _Tasks(AbstractEventLoop):
+    """What tasks, futures and asyncio's own tools ask of a loop.
 
     timer: called with (milliseconds, handle) for each delayed call. `now_ms` is the pass's own now.
     """
 
     def __init__(self, timer: Callable[[int, DurableTimer], None]) -> None:
-        self._ready: deque[Handle] = deque()
-        self._timer = timer
-        self._driving = False
-        self._closed = False
+        self.ready: deque[Callback] = deque()
+        self.timer = timer
+        self.driving = False
+        self.closed = False
         self.quiet = False
         self.now_ms = 0
         self.made = 0
-        self.tasks: set[PassTask] = set()
+        self.tasks: list[PassTask] = []
         self.loose = Path("c")
         self.budget = BUDGET
-        _order_sets()
-
-    # --- driving ----------------------------------------------------------------------------------
-
-    def drive(self) -> None:
-        """Run until every task is blocked. Raises: Spinning; KeyboardInterrupt and SystemExit of a callback."""
-        ready = self._ready
-        if not ready:
-            return
-        outer = events._get_running_loop()
-        hooks = sys.get_asyncgen_hooks()
-        left = self.budget
-        self._driving = True
-        events._set_running_loop(self)
-        sys.set_asyncgen_hooks(firstiter=None, finalizer=self._finalize)
-        try:
-            while ready:
-                handle = ready.popleft()
-                if not handle._cancelled:  # type: ignore[attr-defined]
-                    handle._run()  # type: ignore[attr-defined]
-                left -= 1
-                if not left:
-                    raise Spinning(f"the function went on {self.budget} times without waiting for anything")
-        finally:
-            sys.set_asyncgen_hooks(*hooks)
-            events._set_running_loop(outer)
-            self._driving = False
 
     def path(self) -> Path:
         """Of the task that runs now, or of the loose callbacks."""
         task = asyncio.current_task(self)
         return task.path if isinstance(task, PassTask) else self.loose
 
-    def _finalize(self, generator: AsyncGenerator[Any, Any]) -> None:
-        """An async generator was dropped half way: its `finally` runs here, as a task of the pass."""
-        if not self._closed:
-            self.create_task(generator.aclose())
-
-    # --- what tasks need --------------------------------------------------------------------------
-
-    def call_soon(self, callback: Callable[..., Any], *args: Any, context: Any = None) -> Handle:
-        handle = Handle(callback, args, self, context)
-        self._ready.append(handle)
+    def call_soon(  # type: ignore[override]  # a handle of ours
+        self, callback: Callable[..., Any], *args: Any, context: Context | None = None
+    ) -> Callback:
+        handle = Callback(callback, args, context)
+        self.ready.append(handle)
         return handle
 
-    def call_later(self, delay: float, callback: Callable[..., Any], *args: Any, context: Any = None) -> TimerHandle:
-        handle = DurableTimer(self.time() + delay, callback, args, self, context)
-        if delay <= 0:
-            self._ready.append(handle)
+    def call_later(  # type: ignore[override]  # a handle of ours
+        self, delay: float, callback: Callable[..., Any], *args: Any, context: Context | None = None
+    ) -> DurableTimer:
+        handle = DurableTimer(self.time() + delay, callback, args, context)
+        if delay > 0:
+            self.timer(_milliseconds(delay), handle)
         else:
-            self._timer(_milliseconds(delay), handle)
+            self.ready.append(handle)
         return handle
 
-    def call_at(self, when: float, callback: Callable[..., Any], *args: Any, context: Any = None) -> TimerHandle:
+    def call_at(  # type: ignore[override]  # a handle of ours
+        self, when: float, callback: Callable[..., Any], *args: Any, context: Context | None = None
+    ) -> DurableTimer:
         return self.call_later(when - self.time(), callback, *args, context=context)
 
     def fire(self, handle: DurableTimer) -> None:
-        if not handle.cancelled():
+        """The instant of a timer has come."""
+        if not handle.dead:
             handle.on_cancel = None
-            self._ready.append(handle)
+            self.ready.append(handle)
 
     def time(self) -> float:
         return self.now_ms / 1000
 
     def create_future(self) -> PassFuture:
-        return PassFuture(self)
+        return PassFuture(self)  # type: ignore[arg-type]
 
-    def create_task(  # type: ignore[override]
+    def create_task(  # type: ignore[override]  # takes any awaitable
         self,
         coro: Coroutine[Any, Any, Any] | Awaitable[Any],
         *,
         name: str | None = None,
-        context: contextvars.Context | None = None,
-    ) -> PassTask:
+        context: Context | None = None,
+    ) -> Any:
         """A task with the next path below the one that asks. A journaled call may stand for a coroutine."""
         if not asyncio.iscoroutine(coro):
             if not hasattr(coro, "__await__"):
                 raise TypeError(f"a coroutine was expected, got {coro!r}")
             coro = _awaiting(coro)
-        task = PassTask(coro, self, Path(self.path().child()), context)
+        task = PassTask(coro, self, Path(self.path().child()), context)  # type: ignore[arg-type]
         if name is not None:
             task.set_name(name)
-        self.tasks.add(task)
-        task.add_done_callback(self.tasks.discard)
         return task
 
     def call_exception_handler(self, context: dict[str, Any]) -> None:
@@ -212,15 +206,14 @@ class PassLoop(AbstractEventLoop):
         """Debugging would change the order of nothing and the cost of everything: it stays off."""
 
     def is_running(self) -> bool:
-        return self._driving
+        return self.driving
 
     def is_closed(self) -> bool:
-        return self._closed
+        return self.closed
 
     def close(self) -> None:
-        self._closed = True
-        self.quiet = True
-        self._ready.clear()
+        self.closed = self.quiet = True
+        self.ready.clear()
 
     def get_task_factory(self) -> None:
         return None
@@ -228,28 +221,8 @@ class PassLoop(AbstractEventLoop):
     async def shutdown_asyncgens(self) -> None:
         """Generators end with their pass."""
 
-    async def shutdown_default_executor(self, timeout: float | None = None) -> None:
+    async def shutdown_default_executor(self) -> None:
         """There is none."""
-
-    def _timer_handle_cancelled(self, handle: TimerHandle) -> None:
-        """TimerHandle calls this of its loop; the pass hears of it through `on_cancel`."""
-
-
-async def _awaiting(awaitable: Awaitable[Any]) -> Any:
-    return await awaitable
-
-
-def _milliseconds(seconds: float) -> int:
-    """Rounded up: nothing is early. A thousandth of a millisecond is what floats of today's epoch cannot hold."""
-    return max(1, math.ceil(round(seconds * 1000, 3)))
-
-
-def _forbidden(name: str) -> Callable[..., NoReturn]:
-    def refuse(self: PassLoop, *args: Any, **kwargs: Any) -> NoReturn:
-        raise OutsideStep(f"loop.{name}")
-
-    refuse.__name__ = name
-    return refuse
 
 
 WORLD = (
@@ -260,22 +233,82 @@ WORLD = (
     " sock_accept sock_connect sock_recv sock_recv_into sock_recvfrom sock_recvfrom_into sock_sendall sock_sendfile"
     " sock_sendto start_tls stop subprocess_exec subprocess_shell"
 ).split()
-for _name in WORLD:
-    setattr(PassLoop, _name, _forbidden(_name))
-PassLoop.__abstractmethods__ = frozenset()  # all are there, or refused above; AbstractEventLoop itself is no ABC
+"""What reaches outside, or would make the loop another one: refused by name."""
 
 
-def _order_sets() -> None:
-    """Let asyncio keep the order in which a pass hands it awaitables.
+def _refused(name: str) -> Callable[..., NoReturn]:
+    def refuse(self: object, *args: object, **values: object) -> NoReturn:
+        raise OutsideStep(f"loop.{name}")
 
-    `as_completed` puts coroutines into a set before it makes tasks of them; coroutines hash by address,
-    so the tasks' paths would differ from replay to replay. The name `set` in asyncio.tasks becomes a
-    function that keeps order on a pass's loop and is the builtin for everybody else.
-    """
-    module: Any = asyncio.tasks
-    if "set" not in vars(module):
-        module.set = _ordered
+    refuse.__name__ = name
+    return refuse
+
+
+Refusing: Any = type("Refusing", (_Tasks,), {name: _refused(name) for name in WORLD})
+
+
+class PassLoop(Refusing):  # type: ignore[misc]
+    """Runs callbacks in order, synchronously, until none is left."""
+
+    ready: deque[Callback]
+    tasks: list[PassTask]
+    loose: Path
+    made: int
+    now_ms: int
+    budget: int
+    closed: bool
+    quiet: bool
+
+    def drive(self) -> None:
+        """Run until every task is blocked. Raises: Spinning; KeyboardInterrupt and SystemExit of a callback."""
+        ready = self.ready
+        if not ready:
+            return
+        outer = running_loop()
+        hooks = sys.get_asyncgen_hooks()
+        left = self.budget
+        self.driving = True
+        _set_running_loop(self)
+        sys.set_asyncgen_hooks(None, self._finalize)
+        try:
+            while ready:
+                handle = ready.popleft()
+                if not handle.dead:
+                    self._run(handle)
+                left -= 1
+                if not left:
+                    raise Spinning(f"the function went on {self.budget} times without waiting for anything")
+        finally:
+            sys.set_asyncgen_hooks(*hooks)
+            _set_running_loop(outer)
+            self.driving = False
+
+    def _run(self, handle: Callback) -> None:
+        try:
+            handle.context.run(handle.function, *handle.args)
+        except Exception as fault:  # noqa: BLE001 - the door: a callback's own exception is told, as asyncio does
+            self.call_exception_handler({"message": f"Exception in callback {handle.function!r}", "exception": fault})
+
+    def _finalize(self, generator: AsyncGenerator[Any, Any]) -> None:
+        """An async generator was dropped half way: its `finally` runs here, as a task of the pass."""
+        if not self.closed:
+            self.create_task(generator.aclose())
+
+
+async def _awaiting(awaitable: Awaitable[Any]) -> Any:
+    return await awaitable
+
+
+def _milliseconds(seconds: float) -> int:
+    """Rounded up: nothing is early. Less than a microsecond is what floats of today's epoch cannot hold."""
+    return max(1, math.ceil(round(seconds * 1000, 3)))
 
 
 def _ordered(items: Iterable[Any] = ()) -> Any:
-    return dict.fromkeys(items) if isinstance(events._get_running_loop(), PassLoop) else set(items)
+    """A set, or on a pass's loop what keeps the order in which it was given."""
+    return dict.fromkeys(items) if isinstance(running_loop(), PassLoop) else set(items)
+
+
+vars(asyncio.tasks)["set"] = _ordered
+"""`as_completed` puts coroutines into a set before it makes tasks of them. Coroutines hash by address, so the
+tasks' paths would differ from replay to replay. On every other loop the name stays what it was."""

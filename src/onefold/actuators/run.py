@@ -11,18 +11,19 @@ from __future__ import annotations
 import random
 import uuid as uuids
 from collections.abc import Awaitable, Callable, Coroutine
-from contextvars import copy_context
 from datetime import datetime, timedelta
 from hashlib import sha256
 from typing import Any, Concatenate, Literal, ParamSpec, TypeVar, overload
 
+from onefold.actuators.calls import StepCall, WaitCall
 from onefold.actuators.database import Database
 from onefold.actuators.outcomes import Approved, Expired, Rejected
-from onefold.actuators.passing import Pass, StepCall, WaitCall
+from onefold.actuators.passing import Pass
 from onefold.actuators.stepping import (
     DEFAULT_RETRY,
     Retry,
     StepFunction,
+    Work,
     check_name,
     digest_of,
     read,
@@ -45,41 +46,22 @@ MESSAGE_LIMIT = 4_000
 """Characters of an approval's message: what the tightest chat service shows whole, less room for the link."""
 
 
-class Work:
-    """What the executor runs for a step call: the function, its arguments, its policy, and where it was called."""
-
-    __slots__ = ("args", "context", "function", "info", "key", "kind", "retry", "timeout", "values")
-
-    def __init__(
-        self,
-        kind: Literal["step", "db"],
-        key: str,
-        function: Callable[..., Any],
-        info: StepFunction,
-        args: tuple[Any, ...],
-        values: dict[str, Any],
-        retry: Retry,
-        timeout: int | None,
-    ) -> None:
-        self.kind = kind
-        self.key = key
-        self.function = function
-        self.info = info
-        self.args = args
-        self.values = values
-        self.retry = retry
-        self.timeout = timeout
-        self.context = copy_context()
-
-
 class Stepper:
     """A function as a step: called with its own arguments it gives what is awaited."""
 
-    __slots__ = ("_function", "_home", "_info", "_name", "_retry", "_timeout")
+    __slots__ = ("_function", "_home", "_info", "_name", "_port", "_retry", "_timeout")
 
     def __init__(
-        self, home: Pass, function: Callable[..., Any], info: StepFunction, name: str, retry: Retry, timeout: int | None
+        self,
+        home: Pass,
+        function: Callable[..., Any],
+        info: StepFunction,
+        name: str,
+        retry: Retry,
+        timeout: int | None,
+        port: Port[Any, Any] | None,
     ) -> None:
+        self._port = port
         self._home = home
         self._function = function
         self._info = info
@@ -95,7 +77,7 @@ class Stepper:
         digest = digest_of(name, args, values) if values else digest_of(name, args)
         home = self._home
         id = home.next_id()
-        work = Work("step", home.step_key(name), self._function, info, args, values, self._retry, self._timeout)
+        work = Work(home.step_key(name), self._function, info, args, values, self._retry, self._timeout, self._port)
         call = StepCall(home, id, name, digest, work, info.result.decode)
         home.add(call)
         return call
@@ -114,7 +96,8 @@ class Run:
         self.id = id
         self.key = key
         self.principal = principal
-        self.random = random.Random(int.from_bytes(sha256(id.encode()).digest(), "big"))
+        seed = int.from_bytes(sha256(id.encode()).digest(), "big")
+        self.random = random.Random(seed)  # noqa: S311 - the same on every replay is what it is for
         self.db = Database(home)
         self._home = home
         self._owner = owner
@@ -131,7 +114,7 @@ class Run:
     # --- steps ------------------------------------------------------------------------------------
 
     @overload
-    def step(
+    def step(  # type: ignore[overload-overlap]  # a port is called with its body, never with its step
         self, f: Port[B, T], *, name: str | None = None, retry: Retry = ..., timeout: Duration | None = None
     ) -> Callable[[B], Coroutine[Any, Any, T]]: ...
     @overload
@@ -179,25 +162,29 @@ class Run:
         return annotation reads back from the journal, the first time too. Raises, when awaited:
         StepFailed after the last attempt. When called: TypeError for wrong arguments.
         """
+        port = None
         if isinstance(f, Port):
             if f.name not in self._ports:
                 raise Undeclared(f.name, self._owner)
-            name, f = name or f.name, f.function
+            port, name, f = f, name or f.name, f.function
         info = read(f)
         limit = None if timeout is None else duration_ms(timeout, what="timeout")
-        return Stepper(self._home, f, info, step_name(name, f, info), retry, limit)
+        return Stepper(self._home, f, info, step_name(name, f, info), retry, limit, port)
 
     # --- waits ------------------------------------------------------------------------------------
 
     def sleep(self, duration: Duration) -> Coroutine[Any, Any, None]:
         """Wait this long, durably. Raises: BadArguments at the call for what is no duration."""
         ms = duration_ms(duration)
-        return self._wait("sleep", "sleep", digest_of("sleep", ms), lambda entry: None, after=ms)
+        slept: Coroutine[Any, Any, None] = self._wait("sleep", "sleep", digest_of("sleep", ms), _nothing, after=ms)
+        return slept
 
     def sleep_until(self, instant: datetime) -> Coroutine[Any, Any, None]:
         """Wait until an instant; a past one goes on at once. Raises: BadArguments at the call for a naive one."""
         until = up(instant)
-        return self._wait("sleep", "sleep_until", digest_of("sleep_until", until), lambda entry: None, until=until)
+        digest = digest_of("sleep_until", until)
+        slept: Coroutine[Any, Any, None] = self._wait("sleep", "sleep_until", digest, _nothing, until=until)
+        return slept
 
     @overload
     def wait_for_event(self, event: type[T], *, name: str | None = None) -> Coroutine[Any, Any, T]: ...
@@ -264,6 +251,10 @@ class Run:
             return call
         home.add(call)
         return call
+
+
+def _nothing(entry: WaitDue) -> None:
+    """What a sleep gives."""
 
 
 def _verdict(entry: Approval | Rejection | WaitDue) -> Approved | Rejected | Expired:

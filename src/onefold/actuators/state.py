@@ -85,7 +85,8 @@ class State(Struct):
 
     open: waits by call. agenda: (until, call) of those with an instant, sorted. passes: how many were
     owed; passing: one is outstanding. round: how often the run was reopened; it stands in the ids of
-    what steps send, so that an attempt made anew is a new event. dedupe: what agreeing calls share.
+    what steps send, so that an attempt made anew is a new event. dedupe: what agreeing calls share. trying: calls with an attempt that may have left
+    through a port that does not dedupe. returned: calls whose event was given back.
     """
 
     status: str = ""
@@ -102,6 +103,8 @@ class State(Struct):
     agenda: tuple[tuple[int, str], ...] = ()
     kept: tuple[Kept, ...] = ()
     closed: Mapping[str, Closed] = {}
+    trying: frozenset[str] = frozenset()
+    returned: frozenset[str] = frozenset()
     passes: int = 0
     passing: bool = False
     round: int = 0

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
+from contextvars import copy_context
 from dataclasses import dataclass
 from datetime import timedelta
 from hashlib import blake2b
 from types import CodeType
-from typing import Any, get_type_hints
+from typing import Any, cast, get_type_hints
 
 import msgspec
 
@@ -43,9 +44,10 @@ class Retry:
     never: tuple[type[BaseException], ...] = ()
 
     def __post_init__(self) -> None:
-        if isinstance(self.attempts, bool) or not isinstance(self.attempts, int) or self.attempts < 1:
+        attempts, factor = cast(Any, self.attempts), cast(Any, self.factor)
+        if type(attempts) is not int or attempts < 1:
             raise ValueError(f"Retry(attempts={self.attempts!r}): must be a whole number from 1")
-        if not isinstance(self.factor, int | float) or not 1 <= self.factor <= 1000:
+        if type(factor) not in (int, float) or not 1 <= factor <= 1000:
             raise ValueError(f"Retry(factor={self.factor!r}): must be a number from 1 to 1000")
         object.__setattr__(self, "_first", duration_ms(self.first, what="Retry(first)"))
         object.__setattr__(self, "_at_most", duration_ms(self.at_most, what="Retry(at_most)"))
@@ -144,6 +146,38 @@ def check_name(name: object, what: str) -> str:
     return name
 
 
+class Work:
+    """What an attempt runs: the function, its arguments, its policy, the port it goes through, and where it was called.
+
+    key: of the step, within its run. write: makes the bytes of a result.
+    """
+
+    __slots__ = ("args", "context", "function", "info", "key", "port", "retry", "timeout", "values", "write")
+    kind = "step"
+
+    def __init__(
+        self,
+        key: str,
+        function: Callable[..., Any],
+        info: StepFunction,
+        args: tuple[Any, ...],
+        values: dict[str, Any],
+        retry: Retry,
+        timeout: int | None,
+        port: Port[Any, Any] | None,
+    ) -> None:
+        self.key = key
+        self.function = function
+        self.info = info
+        self.args = args
+        self.values = values
+        self.retry = retry
+        self.timeout = timeout
+        self.port = port
+        self.write = info.result.encode
+        self.context = copy_context()
+
+
 # --- digests --------------------------------------------------------------------------------------
 
 
@@ -166,8 +200,3 @@ def digest_of(name: str, *parts: Any) -> str:
             "Give a step plain values, models or dataclasses; what it works with it can make or close over."
         ) from None
     return blake2b(raw, digest_size=8).hexdigest()
-
-
-def port_function(port: Port[Any, Any]) -> StepFunction:
-    """A port as a step: its function takes the step and one body."""
-    return read(port.function)

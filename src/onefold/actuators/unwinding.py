@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections.abc import Coroutine
+from contextlib import suppress
 from typing import Any
 
 from onefold.actuators.passloop import PassLoop, PassTask, Spinning
@@ -48,10 +49,10 @@ def unwind(loop: PassLoop) -> None:
 
 def _tell(tasks: list[PassTask]) -> None:
     """Raise Suspended at what each task waits for; a task that waits for another hears it from that one."""
-    leaves = []
-    others = []
+    leaves: list[asyncio.Future[Any]] = []
+    others: list[asyncio.Future[Any]] = []
     for task in tasks:
-        waiter = task._fut_waiter  # type: ignore[attr-defined]
+        waiter: asyncio.Future[Any] | None = getattr(task, "_fut_waiter", None)
         if waiter is None or waiter.done():
             continue
         simple = not isinstance(waiter, asyncio.Task) and not hasattr(waiter, "_children")
@@ -79,7 +80,5 @@ def _unstarted(task: PassTask) -> list[Any]:
 
 
 def _close(coro: Coroutine[Any, Any, Any]) -> None:
-    try:
+    with suppress(BaseException):  # user code that will not end is dropped where it stands
         coro.close()
-    except BaseException:  # noqa: BLE001 - the door: user code that will not end is dropped where it stands
-        pass

@@ -26,7 +26,7 @@ class Word(Struct, frozen=True, tag_field="type", tag=True, omit_defaults=True):
     """All words carry their class name as "type"."""
 
 
-class Trouble(Word):
+class Trouble(Word, frozen=True):
     """Why something failed: `kind` is a class name or a code; `step` and `call` when a step ended the run."""
 
     kind: str
@@ -37,7 +37,7 @@ class Trouble(Word):
     data: Raw = NULL
 
 
-class Wait(Word):
+class Wait(Word, frozen=True):
     """A wait as a pass registers it: for `after` milliseconds from now, until an instant, or for ever."""
 
     call: str
@@ -53,7 +53,7 @@ class Wait(Word):
 # --- events ---------------------------------------------------------------------------------------
 
 
-class Start(Word):
+class Start(Word, frozen=True):
     """Create a run. `input` is the checked input as JSON, `principal` who it runs as.
 
     dedupe: what calls that agree on `dedupe_by` have in common. nonce: of the call; the reply gives
@@ -74,7 +74,7 @@ class Start(Word):
         return "start"
 
 
-class Stepped(Word):
+class Stepped(Word, frozen=True):
     """One attempt of a step ended: with a result, or with trouble and, if it may be tried again, after how long."""
 
     call: str
@@ -86,14 +86,22 @@ class Stepped(Word):
     again_after: int | None = None
 
 
-class Waiting(Word):
-    """What a pass now waits for, and the waits it no longer needs."""
+class Trying(Word, frozen=True):
+    """An attempt through a port that does not dedupe is about to leave: after a crash it is doubtful."""
+
+    call: str
+    attempt: int
+
+
+class Waiting(Word, frozen=True):
+    """What a pass now waits for, the waits it no longer needs, and calls whose event reached nobody."""
 
     waits: tuple[Wait, ...] = ()
     released: tuple[str, ...] = ()
+    unread: tuple[str, ...] = ()
 
 
-class Sent(Word):
+class Sent(Word, frozen=True):
     """An event for the program; `name` is the class name it waits for."""
 
     id: str
@@ -102,7 +110,7 @@ class Sent(Word):
     body: Raw = NULL
 
 
-class Decided(Word):
+class Decided(Word, frozen=True):
     """A person's decision. With `wait` it is bound to that one call, else to the open approval of this name."""
 
     id: str
@@ -116,26 +124,26 @@ class Decided(Word):
     wait: str | None = None
 
 
-class Cancel(Word):
+class Cancel(Word, frozen=True):
     id: str
     run: str
     reason: str | None = None
 
 
-class Reopen(Word):
+class Reopen(Word, frozen=True):
     """Try a failed or parked run again. What succeeded is kept; the failure that ended it is taken back."""
 
     id: str
     run: str
 
 
-Event: TypeAlias = Start | Stepped | Waiting | Sent | Decided | Cancel | Reopen
+Event: TypeAlias = Start | Stepped | Trying | Waiting | Sent | Decided | Cancel | Reopen
 
 
 # --- facts ----------------------------------------------------------------------------------------
 
 
-class Started(Word):
+class Started(Word, frozen=True):
     run: str
     program: str
     at: int
@@ -145,39 +153,43 @@ class Started(Word):
     dedupe: str | None = None
 
 
-class StepDone(Word):
-    """Entry: the step's result."""
+class Handed(Word, frozen=True):
+    """What every entry says: of which call it is, and when it was committed."""
 
     call: str
     name: str
     digest: str
-    attempt: int
     at: int
+
+
+class StepDone(Handed, frozen=True):
+    """Entry: the step's result."""
+
+    attempt: int
     result: Raw = NULL
 
 
-class StepFell(Word):
+class StepFell(Handed, frozen=True):
     """Entry: an attempt failed; `until` when it will be tried again, None when it will not."""
 
-    call: str
-    name: str
-    digest: str
     attempt: int
-    at: int
     trouble: Trouble
     until: int | None = None
 
 
-class StepAgain(Word):
+class StepAgain(Handed, frozen=True):
     """Entry: the time of the next attempt has come."""
 
+
+class StepTrying(Word, frozen=True):
+    """An attempt through a port that does not dedupe is about to leave."""
+
     call: str
-    name: str
-    digest: str
+    attempt: int
     at: int
 
 
-class WaitOpened(Word):
+class WaitOpened(Word, frozen=True):
     call: str
     kind: WaitKind
     name: str
@@ -188,24 +200,20 @@ class WaitOpened(Word):
     notify: tuple[str, ...] = ()
 
 
-class WaitDue(Word):
+class WaitDue(Handed, frozen=True):
     """Entry: the instant a call waited for, or its timeout, has come."""
 
-    call: str
-    name: str
-    digest: str
-    at: int
     until: int
 
 
-class WaitReleased(Word):
+class WaitReleased(Word, frozen=True):
     """The pass no longer waits for this call: its task was cancelled."""
 
     call: str
     at: int
 
 
-class EventKept(Word):
+class EventKept(Word, frozen=True):
     """An event came before anything waited for it."""
 
     name: str
@@ -213,41 +221,38 @@ class EventKept(Word):
     body: Raw = NULL
 
 
-class EventTaken(Word):
-    """Entry: an event reached a call; `kept` when it was the first kept one of its name."""
+class EventBack(Word, frozen=True):
+    """An event reached a call whose task was cancelled meanwhile: it is the first kept one again."""
 
     call: str
     name: str
-    digest: str
     at: int
+    body: Raw = NULL
+
+
+class EventTaken(Handed, frozen=True):
+    """Entry: an event reached a call; `kept` when it was the first kept one of its name."""
+
     body: Raw = NULL
     kept: bool = False
 
 
-class Approval(Word):
+class Approval(Handed, frozen=True):
     """Entry: a person agreed."""
 
-    call: str
-    name: str
-    digest: str
-    at: int
     by: str
     comment: str | None = None
     value: Raw = NULL
 
 
-class Rejection(Word):
+class Rejection(Handed, frozen=True):
     """Entry: a person said no."""
 
-    call: str
-    name: str
-    digest: str
-    at: int
     by: str
     reason: str = ""
 
 
-class PassOver(Word):
+class PassOver(Word, frozen=True):
     """A pass ended at its waits; `seen` of the journal's entries had been handed out."""
 
     n: int
@@ -255,7 +260,7 @@ class PassOver(Word):
     at: int
 
 
-class Parked(Word):
+class Parked(Word, frozen=True):
     """The pass stopped by name: `code` is `diverged`, `stuck` or `uncertain`."""
 
     code: str
@@ -265,22 +270,22 @@ class Parked(Word):
     found: str | None = None
 
 
-class Finished(Word):
+class Finished(Word, frozen=True):
     at: int
     result: Raw = NULL
 
 
-class FailedFor(Word):
+class FailedFor(Word, frozen=True):
     at: int
     trouble: Trouble
 
 
-class CancelledFor(Word):
+class CancelledFor(Word, frozen=True):
     at: int
     reason: str | None = None
 
 
-class Reopened(Word):
+class Reopened(Word, frozen=True):
     at: int
 
 
@@ -288,44 +293,29 @@ Entry: TypeAlias = StepDone | StepFell | StepAgain | WaitDue | EventTaken | Appr
 ENTRIES = (StepDone, StepFell, StepAgain, WaitDue, EventTaken, Approval, Rejection)
 ENDINGS = (Finished, FailedFor, CancelledFor, Parked)
 Fact: TypeAlias = (
-    Started
-    | StepDone
-    | StepFell
-    | StepAgain
-    | WaitOpened
-    | WaitDue
-    | WaitReleased
-    | EventKept
-    | EventTaken
-    | Approval
-    | Rejection
-    | PassOver
-    | Parked
-    | Finished
-    | FailedFor
-    | CancelledFor
-    | Reopened
-)
+    Entry | Started | StepTrying | WaitOpened | WaitReleased | EventKept | EventBack | PassOver
+    | Parked | Finished | FailedFor | CancelledFor | Reopened
+)  # fmt: skip
 
 
 # --- replies --------------------------------------------------------------------------------------
 
 
-class Begun(Word):
+class Begun(Word, frozen=True):
     """The run exists; `nonce` is that of the call which made it."""
 
     run: str
     nonce: str = ""
 
 
-class Noted(Word):
+class Noted(Word, frozen=True):
     """An event sent to a run: `taken` by a wait, `kept` for a later one, or the run is `over`."""
 
     outcome: Literal["taken", "kept", "over"]
     status: str
 
 
-class Verdict(Word):
+class Verdict(Word, frozen=True):
     """What became of a decision: it `decided`, or it changed nothing and this is why."""
 
     outcome: Literal["decided", "already_decided", "expired", "cancelled", "unknown"]
@@ -333,7 +323,7 @@ class Verdict(Word):
     at: int | None = None
 
 
-class Over(Word):
+class Over(Word, frozen=True):
     """The run's status after `Cancel` or `Reopen`; `changed` when this event changed it."""
 
     status: str
@@ -346,14 +336,14 @@ Reply: TypeAlias = Begun | Noted | Verdict | Over | None
 # --- what a pass and a notice carry ---------------------------------------------------------------
 
 
-class RunPass(Word):
+class RunPass(Word, frozen=True):
     """Body of the port `pass`: replay the run this row belongs to."""
 
     run: str
     n: int
 
 
-class Ask(Word):
+class Ask(Word, frozen=True):
     """Body of the port `notify`: a person is asked. `shown` is the run's input; `call` binds the answer to this wait."""
 
     run: str
@@ -368,25 +358,26 @@ class Ask(Word):
     principal: str | None = None
 
 
-class Returned(Word):
+class Returned(Word, frozen=True):
     seen: int
     result: Raw = NULL
 
 
-class Raised(Word):
+class Raised(Word, frozen=True):
     seen: int
     trouble: Trouble
 
 
-class Rested(Word):
-    """Every task waits. `seen` entries were handed out; these waits are new, those no longer needed."""
+class Rested(Word, frozen=True):
+    """Every task waits. `seen` entries were handed out; the rest as in Waiting."""
 
     seen: int
     waits: tuple[Wait, ...] = ()
     released: tuple[str, ...] = ()
+    unread: tuple[str, ...] = ()
 
 
-class Diverged(Word):
+class Diverged(Word, frozen=True):
     """Replay met something else than the journal holds."""
 
     seen: int
@@ -394,11 +385,19 @@ class Diverged(Word):
     found: str
 
 
-class Stuck(Word):
+class Stuck(Word, frozen=True):
     """Every task waits for another task of the same pass, and nothing outside can wake any."""
 
     seen: int
     tasks: tuple[str, ...] = ()
 
 
-PassEnded: TypeAlias = Returned | Raised | Rested | Diverged | Stuck
+class Uncertain(Word, frozen=True):
+    """A port that can neither dedupe nor be asked may or may not have acted."""
+
+    seen: int
+    step: str
+    why: str
+
+
+PassEnded: TypeAlias = Returned | Raised | Rested | Diverged | Stuck | Uncertain

@@ -1,0 +1,157 @@
+"""actuators.attempting - one attempt of a step, and the event of its outcome.
+
+For: calling the author's function once, under its timeout, and telling what became of it as data.
+Never: folds the outcome; makes a second attempt (the journal brings it).
+Was wrong once: the retry inside the attempt. The process died between two tries, and began at one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any, Protocol
+
+from msgspec import Raw
+
+from onefold.actuators.calls import StepCall
+from onefold.actuators.stepping import Work
+from onefold.actuators.troubles import told
+from onefold.actuators.words import Stepped, Trying
+from onefold.kernel.port import Step
+from onefold.terms.errors import Broken, HostError, OwnedElsewhere
+from onefold.terms.ids import ActorId, leaving_key
+from onefold.terms.instant import moment
+
+DATABASE_BUDGET_MS = 5_000
+"""A database step holds its space's only writer; longer than this, the other runs of the actuator are stalled."""
+WORLD = (HostError, OwnedElsewhere, Broken)
+"""What the host raises of itself: never the outcome of an author's statement."""
+
+
+class Folding(Protocol):
+    """What an attempt needs of its run's actor."""
+
+    def fold(self, event: Any, id: str, /) -> Awaitable[Any]: ...
+    def author(
+        self, step: Callable[[Any], Any], event_of: Callable[[Any], Any], /, *, id: str, budget_ms: int
+    ) -> Awaitable[Any]: ...
+
+
+class Unfit(Exception):
+    """A result that cannot be written. `fault` says why."""
+
+    def __init__(self, fault: Exception) -> None:
+        self.fault = fault
+        super().__init__(str(fault))
+
+
+def _encoded(write: Callable[[Any], bytes], result: Any) -> Raw:
+    try:
+        return Raw(write(result))
+    except Exception as fault:
+        raise Unfit(fault) from fault
+
+
+class Attempt:
+    """The `number`-th attempt of a step. id: of its outcome's event. doubtful: one before it may have left.
+
+    why: set when `outcome` gives None, for a port that can neither dedupe nor be asked.
+    """
+
+    def __init__(self, actor: Folding, call: StepCall, number: int, *, id: str, owner: ActorId, doubtful: bool) -> None:
+        self.actor = actor
+        self.call = call
+        self.id = id
+        self.work: Work = call.work
+        self.number = number
+        self.owner = owner
+        self.doubtful = doubtful
+        self.why = ""
+
+    async def outcome(self) -> Stepped | None:
+        """Make the attempt. None when nobody can know whether it acted. Raises: Unfit; HostError of a fold."""
+        port = self.work.port
+        careful = port is not None and port.promise != "dedupes"
+        if careful and not await self._announced():
+            return None
+        try:
+            result = await self._act()
+        except asyncio.CancelledError as cut:
+            task = asyncio.current_task()
+            if task is not None and task.cancelling():
+                raise
+            return self._failed(cut)
+        except Exception as fault:  # noqa: BLE001 - the door: whatever a step raises becomes its outcome
+            if port is not None and port.promise == "neither":
+                self.why = f"it raised {type(fault).__name__} after it was sent"
+                return None
+            return self._failed(fault)
+        call = self.call
+        return Stepped(call.id, call.name, call.digest, self.number, _encoded(self.work.write, result))
+
+    async def _announced(self) -> bool:
+        """Commit that an attempt leaves, before its first byte does. False: one may have left, and nobody can know."""
+        if not self.doubtful:
+            await self.actor.fold(Trying(self.call.id, self.number), f"{self.id}/try")
+        elif self.work.port is not None and self.work.port.promise == "neither":
+            self.why = "the process ended while it was sent"
+            return False
+        return True
+
+    async def _act(self) -> Any:
+        work = self.work
+        function, values = work.function, work.values
+        args = work.args
+        if work.info.takes_step:
+            step = Step(self._key(), moment(self.call.now_ms), self.number, self.owner.principal)
+            args = (step, *args)
+        if work.timeout is None:
+            return await self._called(function, args, values)
+        async with asyncio.timeout(work.timeout / 1000):
+            return await self._called(function, args, values)
+
+    async def _called(self, function: Callable[..., Any], args: tuple[Any, ...], values: dict[str, Any]) -> Any:
+        port = self.work.port
+        if (
+            port is not None
+            and port.promise == "lookup"
+            and port.find is not None
+            and (self.doubtful or self.number > 1)
+        ):
+            found = await port.find(*args)
+            if found is not None:
+                return found
+        if self.work.info.is_async:
+            return await function(*args, **values)
+        return await asyncio.to_thread(function, *args, **values)
+
+    def _failed(self, fault: BaseException) -> Stepped:
+        call = self.call
+        again = self.work.retry.after(self.number, fault, self._key())
+        return Stepped(call.id, call.name, call.digest, self.number, trouble=told(fault), again_after=again)
+
+    def _key(self) -> str:
+        return leaving_key(self.owner, self.work.key)
+
+
+class DatabaseAttempt:
+    """A database step: its function and its journal row in one commit. It is not tried again by itself."""
+
+    def __init__(self, call: StepCall, number: int) -> None:
+        self.call = call
+        self.number = number
+
+    async def commit(self, actor: Folding, id: str) -> Stepped | None:
+        """None once it is committed; else the event of its failure. Raises: Unfit; HostError."""
+        call, work = self.call, self.call.work
+
+        def event_of(value: Any) -> Stepped:
+            return Stepped(call.id, call.name, call.digest, self.number, _encoded(work.write, value))
+
+        try:
+            await actor.author(work.function, event_of, id=id, budget_ms=DATABASE_BUDGET_MS)
+        except (Unfit, *WORLD):
+            raise
+        except Exception as fault:  # noqa: BLE001 - the door: whatever the statement raised becomes its outcome
+            return Stepped(call.id, call.name, call.digest, self.number, trouble=told(fault))
+        return None

@@ -1,0 +1,142 @@
+"""actuators.calls - the journaled calls of a pass: steps, waits, timers.
+
+For: what a task awaits, its identity, and what each entry makes of it.
+Never: starts itself; looks at another call.
+Was wrong once: a coroutine for each call. It cost a task, and was registered when somebody awaited it,
+not where it was made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Protocol, TypeAlias
+
+from onefold.actuators.passloop import DurableTimer, PassFuture, PassLoop
+from onefold.actuators.troubles import failure
+from onefold.actuators.words import Entry, StepAgain, StepDone, StepFell, Wait
+
+
+class Home(Protocol):
+    """The pass a call belongs to."""
+
+    loop: PassLoop
+    fresh: list[Any]
+
+    def dropped(self, call: Any, /) -> None: ...
+
+
+class Call(PassFuture):
+    """One journaled call: the k-th on its path. A future of the pass, set by its entry."""
+
+    def __init__(self, home: Home, id: str, name: str, digest: str) -> None:
+        PassFuture.__init__(self, home.loop)
+        self.home = home
+        self.id = id
+        self.name = name
+        self.digest = digest
+
+    def cancel(self, msg: Any | None = None) -> bool:
+        if PassFuture.cancel(self, msg):
+            self.home.dropped(self)
+            return True
+        return False
+
+    def __repr__(self) -> str:
+        return f"<call {self.id} {self.name}>"
+
+
+class StepCall(Call):
+    """A step. `work` is what the executor runs; `read` gives the value of a journaled result.
+
+    resting: between a failed attempt and the next.
+    """
+
+    def __init__(self, home: Home, id: str, name: str, digest: str, work: Any, read: Callable[[bytes], Any]) -> None:
+        Call.__init__(self, home, id, name, digest)
+        self.work = work
+        self.read = read
+        self.attempt = 0
+        self.resting = False
+        self.now_ms = home.loop.now_ms
+        self._listed = True
+
+    def startable(self) -> bool:
+        """Taken off the list of fresh calls: whether an attempt is to be made now."""
+        self._listed = False
+        return not self.resting and not self.done()
+
+    def take(self, entry: Entry) -> None:
+        if self.done():
+            return
+        match entry:
+            case StepDone(result=result):
+                self.set_result(self.read(bytes(result)))
+            case StepFell(until=None):
+                self.attempt = entry.attempt
+                self.set_exception(failure(entry))
+            case StepFell():
+                self.attempt = entry.attempt
+                self.resting = True
+            case StepAgain():
+                self.resting = False
+                if not self._listed:
+                    self._listed = True
+                    self.home.fresh.append(self)
+            case _:
+                raise AssertionError(f"{entry!r} is no entry of a step")
+
+    def cancel(self, msg: Any | None = None) -> bool:
+        self.resting = False
+        return Call.cancel(self, msg)
+
+
+class WaitCall(Call):
+    """A wait. `read` makes the value of the entry that ends it, or raises what the program is told."""
+
+    def __init__(self, home: Home, wait: Wait, read: Callable[[Any], Any]) -> None:
+        Call.__init__(self, home, wait.call, wait.name, wait.digest)
+        self.wait = wait
+        self.read = read
+
+    def startable(self) -> bool:
+        return not self.done()
+
+    def take(self, entry: Entry) -> None:
+        if self.done():
+            return
+        try:
+            value = self.read(entry)
+        except Exception as fault:  # noqa: BLE001 - the door: what an event may not be is told to the program
+            self.set_exception(fault)
+        else:
+            self.set_result(value)
+
+
+class TimerCall:
+    """A delayed call of the loop: `asyncio.sleep`, a timeout. It has no future of its own."""
+
+    def __init__(self, home: Home, wait: Wait, handle: DurableTimer) -> None:
+        self.home = home
+        self.id, self.name, self.digest = wait.call, wait.name, wait.digest
+        self.wait = wait
+        self.handle = handle
+        self._over = False
+        handle.on_cancel = self._drop
+
+    def done(self) -> bool:
+        return self._over
+
+    def startable(self) -> bool:
+        return not self._over
+
+    def _drop(self) -> None:
+        self._over = True
+        self.home.dropped(self)
+
+    def take(self, entry: Entry) -> None:
+        if not self._over:
+            self._over = True
+            self.home.loop.fire(self.handle)
+
+
+Known: TypeAlias = StepCall | WaitCall | TimerCall

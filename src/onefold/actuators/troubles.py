@@ -1,0 +1,58 @@
+"""actuators.troubles - exceptions as data, and data as StepFailed.
+
+For: what a row keeps of an exception, and what the program meets instead of it.
+Never: builds a class it read; keeps what is no JSON.
+Was wrong once: pickled exceptions. A class that had moved could not be read, and the run with it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+from msgspec import Raw
+
+from onefold.actuators.words import NULL, StepFell, Trouble
+from onefold.terms.codec import canonical
+from onefold.terms.errors import BadArguments, StepFailed
+
+MESSAGE_LIMIT = 4_000
+"""Characters of an exception's message: enough to tell, too little to fill a row."""
+DATA_LIMIT = 4_000
+"""Bytes of an exception's attributes; more are left out."""
+
+
+def told(fault: BaseException) -> Trouble:
+    """An exception as data: its class's name, its message, and those of its attributes that are JSON."""
+    data = {name: value for name, value in vars(fault).items() if not name.startswith("_") and _is_json(value)}
+    raw = canonical(data) if data else b"null"
+    return Trouble(type(fault).__name__, _message(fault), data=Raw(raw) if len(raw) <= DATA_LIMIT else NULL)
+
+
+def trouble_of(fault: BaseException) -> Trouble:
+    """An exception that ended the function. Of a group, its first; a failed step names itself."""
+    while isinstance(fault, BaseExceptionGroup) and fault.exceptions:
+        fault = fault.exceptions[0]
+    if isinstance(fault, StepFailed):
+        return Trouble(fault.kind, fault.message, fault.step, fault.attempts, getattr(fault, "call", None))
+    return Trouble(type(fault).__name__, _message(fault))
+
+
+def failure(entry: StepFell) -> StepFailed:
+    """What a step's own exception becomes: data, never its class."""
+    trouble = entry.trouble
+    failed = StepFailed(entry.name, entry.attempt, trouble.kind, trouble.message, msgspec.json.decode(trouble.data))
+    failed.call = entry.call  # type: ignore[attr-defined]  # so that a retry of the run knows which to take back
+    return failed
+
+
+def _message(fault: BaseException) -> str:
+    return str(fault).encode("utf-8", "replace").decode().replace("\0", "\ufffd")[:MESSAGE_LIMIT]
+
+
+def _is_json(value: Any) -> bool:
+    try:
+        canonical(value)
+    except BadArguments:
+        return False
+    return True
