@@ -110,6 +110,11 @@ class Core:
                 await place.home.open()
         return self.spaces[name]
 
+    @property
+    def quiet(self) -> bool:
+        """Whether nothing moves: no turn, no send, no alarm that is due."""
+        return self.sender.idle and self.node.idle and self.driver.quiet
+
     def start(self) -> None:
         self.driver.start()
 
@@ -119,6 +124,12 @@ class Core:
         await self.sender.close(grace_s)
         await self.node.settled()
         await self.world.close()
+
+    async def abandon(self) -> None:
+        """As `stop`, but nothing finishes: what a kill leaves behind. For tests."""
+        self.driver.abandon()
+        await self.sender.close(0)
+        self.world.abandon()
 
     # --- told by the node -------------------------------------------------------------------
 

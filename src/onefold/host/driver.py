@@ -74,6 +74,12 @@ class Driver:
         if self._task is not None:
             await self._task
 
+    def abandon(self) -> None:
+        """Ring nothing more, and leave what is ringing. For tests."""
+        self._stopping = True
+        if self._task is not None:
+            self._task.cancel()
+
     def armed(self, space: str, at: int) -> None:
         """A commit wrote an alarm for `at`."""
         known = self._next.get(space)
@@ -82,9 +88,10 @@ class Driver:
             self._quiet.clear()
             self._woken.set()
 
-    async def settled(self) -> None:
-        """Wait until nothing is due any more and the driver sleeps."""
-        await self._quiet.wait()
+    @property
+    def quiet(self) -> bool:
+        """Whether nothing is due and the driver sleeps."""
+        return self._quiet.is_set() and not self._woken.is_set()
 
     # --- the loop ---------------------------------------------------------------------------
 
@@ -103,13 +110,11 @@ class Driver:
                 continue
             self._quiet.set()
             await self._clock.wait(self._until(), self._woken)
+            self._quiet.clear()
 
     def _until(self) -> int:
-        return (
-            min((at for at in self._next.values() if at is not None), default=self._beat_at)
-            if self._next
-            else (self._beat_at)
-        )
+        """When to look again: at the soonest alarm known, and at each beat all the same."""
+        return min([self._beat_at, *(at for at in self._next.values() if at is not None)])
 
     async def _look(self, where: Where, now: int) -> None:
         """Ring all that is due in one space, then learn when the next is."""

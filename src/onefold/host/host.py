@@ -85,6 +85,16 @@ class Host(ModuleVerbs, RunVerbs, ApprovalVerbs, ParkedVerbs):
         self._live.close()
         await self._core.stop(grace_s)
 
+    @property
+    def quiet(self) -> bool:
+        """Whether nothing moves until time passes or somebody calls."""
+        return self._core.quiet
+
+    async def abandon(self) -> None:
+        """Let go of everything as a kill would. For tests."""
+        self._live.close()
+        await self._core.abandon()
+
     # --- looking ----------------------------------------------------------------------------
 
     def watch(self) -> AsyncIterator[Happening]:

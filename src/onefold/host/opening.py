@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 import secrets  # noqa: TID251 - minted here, once, and handed down
 from collections.abc import Callable, Iterable
+from datetime import datetime
 from typing import Any
 
 from onefold.actuators.words import Ask
@@ -101,7 +102,7 @@ def _notify(
 
         return Links(link("approve"), link("reject"))
 
-    ways: dict[str, Way] = {}
+    ways: dict[str, Way] = {"mailto": _console_only}
     if config.smtp is not None:
         from onefold.ports.mail import mail_way
 
@@ -109,6 +110,10 @@ def _notify(
         ways["mailto"] = mail_way(lambda: config.secret(named), config.smtp.sender)
     people = {name: person.notify for name, person in config.people.items()}
     return notify_port(links=links, people=people, ways=ways, say=say, show_links=show_links)
+
+
+async def _console_only(url: str, ask: Ask, links: Links, message_id: str, at: datetime) -> None:
+    """Without the smtp setting a person with a mail address is told by the console's line, which went before."""
 
 
 def _log(text: str) -> None:

@@ -80,15 +80,20 @@ class Lane:
             raise Busy(f"{resident.base.kind} {resident.base.key}", QUEUE_PER_ACTOR)
         if len(self._queue) >= QUEUE_PER_SPACE:
             raise Busy(f"the space {self.space.name}", QUEUE_PER_SPACE)
+        if not self._joined:
+            self.space.join(self)
+            self._joined = True
         resident.pending += 1
         self._queue.append(turn)
-        if not self._joined:
-            self._joined = True
-            self.space.join(self)
+
+    @property
+    def idle(self) -> bool:
+        """Whether no turn is queued or committing."""
+        return not (self._queue or self._asked or self._flying)
 
     async def settled(self) -> None:
-        """Wait until no turn is queued or committing."""
-        while self._queue or self._asked or self._flying:
+        """Wait until it is idle."""
+        while not self.idle:
             self._settled = asyncio.get_running_loop().create_future()
             await self._settled
 

@@ -127,6 +127,12 @@ class Node:
     def resident_count(self) -> int:
         return len(self._residents)
 
+    @property
+    def idle(self) -> bool:
+        """Whether no turn is queued or committing, and nobody is being read from the store."""
+        lanes = [kind.home.lane for kind in self._kinds.values()]
+        return not self._arriving and all(lane is None or lane.idle for lane in lanes)
+
     async def settled(self) -> None:
         """Wait until no turn is queued or committing in any space."""
         for kind in self._kinds.values():

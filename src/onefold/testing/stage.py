@@ -1,0 +1,121 @@
+"""testing.stage - a host on a virtual clock, with seeded ids, that can be crashed and opened again.
+
+For: `async with staged(parts) as stage`: the real host over a memory or SQLite world.
+Never: waits for luck: `settle` returns when nothing moves, and names what does when it takes too long.
+Was wrong once: a test that slept ten milliseconds for the sender. It failed on a busy machine only.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from onefold.host.caller import Caller, inside
+from onefold.host.config import Config, settle
+from onefold.host.host import Host
+from onefold.host.opening import make_world, open_host
+from onefold.store.contract import World
+from onefold.terms.duration import duration_ms
+from onefold.terms.errors import Broken
+from onefold.testing.clock import VirtualClock
+
+SPINS = 200  # turns of the loop before threads are given real time
+LONGEST_S = 20.0  # real seconds until something that does not settle is a fault
+
+
+class Stage:
+    """A host that a test moves by hand. `host` is the open one; `restart` opens another over the same rows."""
+
+    def __init__(self, parts: tuple[object, ...], config: Config, *, seed: int = 0) -> None:
+        self.parts = parts
+        self.config = config
+        self.clock = VirtualClock()
+        self.chance = random.Random(seed)  # noqa: S311 - ids of a test are seeded, not secret
+        self.failpoint: Callable[[str], None] = lambda point: None
+        self.said: list[str] = []
+        self._world: World | None = None
+        self._host: Host | None = None
+
+    @property
+    def host(self) -> Host:
+        assert self._host is not None
+        return self._host
+
+    def caller(self, principal: str | None = None) -> Caller:
+        return inside(principal)
+
+    async def open(self) -> Host:
+        """Open a host over this stage's rows."""
+        if self._world is None or self.config.folder is not None:
+            self._world = make_world(self.config, self.clock, failpoint=self._point)
+        self._host = await open_host(
+            self.config,
+            self.parts,
+            world=self._world,
+            clock=self.clock,
+            chance=self.chance.randbytes,
+            say=self.said.append,
+            show_links=True,
+            failpoint=self._point,
+        )
+        return self._host
+
+    async def restart(self) -> Host:
+        """Stop cleanly and open again."""
+        await self.close()
+        return await self.open()
+
+    async def crash(self) -> Host:
+        """Let go of everything as a kill would, and open again over what was committed."""
+        host, self._host = self.host, None
+        await host.abandon()
+        return await self.open()
+
+    async def close(self) -> None:
+        if self._host is not None:
+            host, self._host = self._host, None
+            await host.close()
+
+    async def settle(self) -> None:
+        """Until nothing moves without time passing. Raises: Broken when it goes on for too long."""
+        loop = asyncio.get_running_loop()
+        end = loop.time() + LONGEST_S
+        spins = quiet = 0
+        while quiet < 3:
+            quiet = quiet + 1 if self.host.quiet else 0
+            spins += 1
+            await asyncio.sleep(0 if spins < SPINS else 0.001)
+            if loop.time() > end:
+                raise Broken("the app did not come to rest: a step or port of the test never ends")
+
+    async def advance(self, duration: str) -> None:
+        """Let time pass: stop at every instant for which somebody waits, and settle there."""
+        target = self.clock.now() + duration_ms(duration)
+        while True:
+            await self.settle()
+            stop = self.clock.next_stop(target)
+            self.clock.step_to(stop)
+            if stop >= target:
+                break
+        await self.settle()
+
+    def _point(self, name: str) -> None:
+        self.failpoint(name)
+
+
+@asynccontextmanager
+async def staged(
+    *parts: object, store: str | Path = "memory:", seed: int = 0, settings: Mapping[str, Any] | None = None
+) -> AsyncIterator[Stage]:
+    """A stage with its host open; closed at the end."""
+    config = settle(code={**(settings or {}), "store": str(store)}, environ={})
+    stage = Stage(parts, config, seed=seed)
+    await stage.open()
+    try:
+        yield stage
+    finally:
+        await stage.close()
