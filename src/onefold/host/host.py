@@ -86,6 +86,20 @@ class Host(ModuleVerbs, RunVerbs, ApprovalVerbs, ParkedVerbs):
         await self._core.stop(grace_s)
 
     @property
+    def rung(self) -> int:
+        """How many alarms have been rung since the start."""
+        return self._core.driver.rung
+
+    @property
+    def resident_count(self) -> int:
+        """How many actors are in memory."""
+        return self._core.node.resident_count
+
+    async def space(self, name: str) -> AuthorSpace:
+        """One opened space, for looking into its rows."""
+        return await self._core.space(name)
+
+    @property
     def quiet(self) -> bool:
         """Whether nothing moves until time passes or somebody calls."""
         return self._core.quiet

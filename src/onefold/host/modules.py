@@ -17,7 +17,6 @@ from onefold.host.caller import Caller
 from onefold.host.core import Core
 from onefold.kernel.alarm import soonest
 from onefold.kernel.module import Module
-from onefold.kernel.rebuild import PAGE
 from onefold.kernel.tables import ACTOR, ALARM, TURN
 from onefold.node.resident import Resident
 from onefold.store.contract import Query, Row
@@ -164,15 +163,10 @@ class ModuleVerbs:
         (actors,) = await space.look(Query(ACTOR, on=("kind", "principal", "key"), keys=[at]))
         if not actors:
             return []
-        turns: list[Row] = []
-        before: tuple[tuple[str, Any, Any], ...] = ()
-        while True:
-            where = (("actor", "=", actors[0][0]), ("seq", ">", after), *before)
-            (rows,) = await space.look(Query(TURN, where=where, order=("-n",), limit=PAGE))
-            turns.extend(rows)
-            if len(rows) < PAGE:
-                return turns[::-1]
-            before = (("n", "<", rows[-1][0]),)
+        (turns,) = await space.look(
+            Query(TURN, where=(("actor", "=", actors[0][0]), ("seq", ">", after)), order=("-n",))
+        )
+        return list(reversed(turns))
 
 
 def _decide(decide: Any, event: Any, state: Any, now: datetime) -> Any:

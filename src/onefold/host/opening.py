@@ -14,7 +14,7 @@ from datetime import datetime
 from typing import Any
 
 from onefold.actuators.words import Ask
-from onefold.host.catalog import Part, catalog
+from onefold.host.catalog import catalog
 from onefold.host.clock import Clock, WallClock
 from onefold.host.config import Config
 from onefold.host.core import nowhere
@@ -30,7 +30,7 @@ log = logging.getLogger("onefold")
 
 async def open_host(
     config: Config,
-    parts: Iterable[Part],
+    parts: Iterable[object],
     *,
     title: str = "onefold",
     world: World | None = None,

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
-from onefold.kernel.drain import after_failure, attempt, before_send, uncertain
+from onefold.kernel.drain import after_failure, attempt, before_send, given_up, uncertain
 from onefold.kernel.fold import Outstanding, leaving
 from onefold.kernel.module import Module
 from onefold.kernel.port import Inner, Local, Port, Step
@@ -98,6 +98,9 @@ class Sender:
         match before_send(port.promise, item):
             case "park":
                 await self._change(at, uncertain(item))
+                return
+            case "give up":
+                await self._change(at, given_up(item))
                 return
             case "commit attempt":
                 item = attempt(item)

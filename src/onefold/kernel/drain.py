@@ -21,7 +21,9 @@ IN_FLIGHT_MS = 30_000  # how long a send may run before its alarm is looked at a
 
 UNCERTAIN = "the process ended while it was being sent, and this port can neither dedupe nor be asked"
 
-Before = Literal["send", "commit attempt", "look up", "park"]
+FATAL = "the process ended each time it was sent"
+
+Before = Literal["send", "commit attempt", "look up", "park", "give up"]
 
 
 def before_send(promise: Promise, row: Outstanding) -> Before:
@@ -29,17 +31,20 @@ def before_send(promise: Promise, row: Outstanding) -> Before:
 
     A row that was found in the store may have been on its way in an earlier life. Ports that dedupe
     send it again; the attempt is then committed first, so that a send which kills the process is
-    counted. For the others the attempt is always committed before the first byte.
+    counted, and given up on after the limit. For the others the attempt is always committed first.
     """
+    if row.found and row.tries >= LIMIT:
+        return "give up"
+    if promise == "dedupes":
+        return "commit attempt" if row.found else "send"
     if row.state == "sending":
-        if promise == "lookup":
-            return "look up"
-        if promise == "neither":
-            return "park"
-        return "send"
-    if promise == "dedupes" and not row.found:
-        return "send"
+        return "look up" if promise == "lookup" else "park"
     return "commit attempt"
+
+
+def given_up(row: Outstanding) -> Outstanding:
+    """The row parked because sending it never came back."""
+    return replace(row, next_at=None, state="parked", error=row.error or FATAL, in_flight=False)
 
 
 def attempt(row: Outstanding) -> Outstanding:

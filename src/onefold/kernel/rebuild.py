@@ -17,7 +17,8 @@ from onefold.kernel.module import Module
 from onefold.kernel.tables import OWED, TURN
 from onefold.store.contract import Query, Row
 
-PAGE = 256
+PAGE = 256  # turns of a first look: with snapshots every 500 facts one or two looks are enough
+GROWTH = 8
 
 _SEQ, _FACTS, _AT, _N = TURN.at["seq"], TURN.at["facts"], TURN.at["at"], TURN.at["n"]
 _KEY, _EVENT = OWED.at["key"], TURN.at["event"]
@@ -30,12 +31,9 @@ class _Tag(msgspec.Struct):
 _tags = msgspec.json.Decoder(list[_Tag])
 
 
-def page(actor: int, before: int | None = None, limit: int = PAGE) -> Query:
-    """The newest turns of an actor, those before turn number `before` if given."""
-    where: tuple[Any, ...] = (("actor", "=", actor),)
-    if before is not None:
-        where = (*where, ("n", "<", before))
-    return Query(TURN, where=where, order=("-n",), limit=limit)
+def newest(actor: int, limit: int = PAGE) -> Query:
+    """The newest turns of an actor. Where they do not reach back far enough, ask for GROWTH times as many."""
+    return Query(TURN, where=(("actor", "=", actor),), order=("-n",), limit=limit)
 
 
 def outstanding(actor: int) -> Query:

@@ -13,12 +13,13 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
+from itertools import islice
 from typing import Any, Protocol
 
 from onefold.kernel.alarm import Alarm
 from onefold.kernel.fold import Base, Folded, Folder, Outstanding
 from onefold.kernel.module import Module
-from onefold.kernel.rebuild import has_snapshot, outstanding, owed_rows, page, rebuild
+from onefold.kernel.rebuild import GROWTH, PAGE, has_snapshot, newest, outstanding, owed_rows, rebuild
 from onefold.kernel.tables import ACTOR, ALARM
 from onefold.kernel.words import NOTHING, Decision
 from onefold.node.batch import Beside
@@ -29,6 +30,8 @@ from onefold.terms.errors import OutcomeUnknown, UnknownName, WaitsForCode
 from onefold.terms.ids import ActorId, principal_of, principal_text
 from onefold.terms.instant import Instant, up
 from onefold.terms.typed import UnknownKind
+
+LOOKED_AT = 64  # of the least recently used, for one to evict; those in a turn are passed over
 
 Decide = Callable[[Any, datetime], Decision[Any, Any]]
 
@@ -270,20 +273,17 @@ class Node:
             return Resident(module, base, Alarm(), fresh=True)
         number, slot = actors[0][0], actors[0][4]
         turns, owed, alarms = await space.look(
-            page(number), outstanding(number), Query(ALARM, on=("actor",), keys=[(number,)])
+            newest(number), outstanding(number), Query(ALARM, on=("actor",), keys=[(number,)])
         )
-        turns = list(turns)
-        while turns and turns[-1][3] is not None and not has_snapshot(module, turns):
-            (more,) = await space.look(page(number, before=turns[-1][0]))
-            if not more:
-                break
-            turns.extend(more)
+        limit = PAGE
+        while len(turns) == limit and not has_snapshot(module, turns):
+            limit *= GROWTH
+            (turns,) = await space.look(newest(number, limit))
         try:
             state, snapshot_seq = rebuild(module, turns)
         except UnknownKind as unknown:
             raise WaitsForCode(at.kind, at.key, unknown.kind) from None
-        newest = turns[0] if turns else None
-        seq, last, now = (newest[2], newest[0], newest[9]) if newest else (0, None, 0)
+        seq, last, now = (turns[0][2], turns[0][0], turns[0][9]) if turns else (0, None, 0)
         base = Base(number, slot, at.kind, at.principal, at.key, state, seq, snapshot_seq, last, now)
         alarm = Alarm(alarms[0][3], alarms[0][4], alarms[0][5], True) if alarms else Alarm()
         resident = Resident(module, base, alarm, fresh=False)
@@ -295,19 +295,13 @@ class Node:
 
     def _make_room(self) -> None:
         over = len(self._residents) - self._capacity
-        if over <= 0:
-            return
-        leaving = [at for at, resident in self._first_few(64 + over) if resident.idle][:over]
-        for at in leaving:
-            self.evict(at)
-
-    def _first_few(self, count: int) -> list[tuple[ActorId, Resident]]:
-        few: list[tuple[ActorId, Resident]] = []
-        for pair in self._residents.items():
-            few.append(pair)
-            if len(few) >= count:
-                break
-        return few
+        if over > 0:
+            for resident in tuple(islice(self._residents.values(), LOOKED_AT)):
+                if resident.idle:
+                    self.evict(resident.at)
+                    over -= 1
+                    if not over:
+                        return
 
     def evict(self, at: ActorId) -> bool:
         """Drop an idle actor from memory; its rows stay. Returns whether it was there and idle."""
@@ -331,6 +325,8 @@ class Node:
     # --- told by the lanes --------------------------------------------------------------------
 
     def folded(self, resident: Resident, folded: Folded) -> None:
+        if len(self._residents) > self._capacity:
+            self._make_room()
         if folded.facts:
             for watch in tuple(resident.watchers):
                 watch(folded.facts)

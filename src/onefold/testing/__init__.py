@@ -8,6 +8,6 @@ Was wrong once: a fake engine for tests. It shared no suite with the real one, a
 from __future__ import annotations
 
 from onefold.testing.clock import VirtualClock
-from onefold.testing.stage import Stage, staged
+from onefold.testing.stage import Killed, Stage, staged
 
-__all__ = ["Stage", "VirtualClock", "staged"]
+__all__ = ["Killed", "Stage", "VirtualClock", "staged"]

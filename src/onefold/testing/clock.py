@@ -41,6 +41,10 @@ class VirtualClock:
         finally:
             self._waiting.pop(woken, None)
 
+    def set_back(self, ms: int) -> None:
+        """What a machine's clock does when it is set: time goes back. Only while no host is open."""
+        self._now -= ms
+
     def next_stop(self, until: int) -> int:
         """The soonest instant up to `until` for which somebody waits; `until` when nobody does."""
         return min([until, *self._waiting.values()])

@@ -27,6 +27,10 @@ SPINS = 200  # turns of the loop before threads are given real time
 LONGEST_S = 20.0  # real seconds until something that does not settle is a fault
 
 
+class Killed(BaseException):
+    """Raised by a test's failpoint: what it interrupts goes no further. No code catches it as a failure."""
+
+
 class Stage:
     """A host that a test moves by hand. `host` is the open one; `restart` opens another over the same rows."""
 
@@ -39,6 +43,7 @@ class Stage:
         self.said: list[str] = []
         self._world: World | None = None
         self._host: Host | None = None
+        self._killed = False
 
     @property
     def host(self) -> Host:
@@ -71,9 +76,42 @@ class Stage:
 
     async def crash(self) -> Host:
         """Let go of everything as a kill would, and open again over what was committed."""
+        await self._abandon()
+        return await self.open()
+
+    async def let_die(self) -> None:
+        """Let what a failpoint kills be killed, then let go of everything as a kill would."""
+        for _ in range(SPINS):
+            await asyncio.sleep(0)
+        await self._abandon()
+
+    async def _abandon(self) -> None:
         host, self._host = self.host, None
         await host.abandon()
-        return await self.open()
+
+    @property
+    def killed(self) -> bool:
+        """Whether a failpoint has been met that kills."""
+        return self._killed
+
+    def kill_at(self, point: str, *, hit: int = 1) -> None:
+        """From the `hit`-th time that `point` is met on, nothing goes further."""
+        left = hit
+
+        def fail(name: str) -> None:
+            nonlocal left
+            if name == point:
+                left -= 1
+            if left <= 0:
+                self._killed = True
+                raise Killed(name)
+
+        self.failpoint = fail
+
+    def live_on(self) -> None:
+        """No more kills."""
+        self._killed = False
+        self.failpoint = lambda point: None
 
     async def close(self) -> None:
         if self._host is not None:
