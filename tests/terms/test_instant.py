@@ -64,6 +64,11 @@ class Nowhere(tzinfo):
     def utcoffset(self, dt: datetime | None) -> None:
         return None
 
+    dst = utcoffset
+
+    def tzname(self, dt: datetime | None) -> str:
+        return "nowhere"
+
 
 @pytest.mark.parametrize("dt", [NAIVE, datetime(2026, 1, 1, tzinfo=Nowhere())])
 @pytest.mark.parametrize("read", [aware, up, down])

@@ -7,7 +7,7 @@ Was wrong once: sets in the order of their hashes. The same set had another dige
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from types import GenericAlias
 from typing import Annotated, Any, Final
 
@@ -34,7 +34,7 @@ class ListNode(Node):
         super().__init__(limited(self.inner, limits), f"a list, each {item.must}", gives=(kind,))
         self.kind = kind
         self.item = item
-        self.out = _checked(kind, _each(kind, item.out))
+        self.out = _checked(kind, item.out)
         self.into = _each(kind, item.into)
         self.slim = _each(kind, item.slim)
 
@@ -60,13 +60,28 @@ def _each(kind: type, turn: Turn | None) -> Turn | None:
 
 def _checked(kind: type, turn: Turn | None) -> Turn:
     """Only the declared kind goes out: anything else would come back as another."""
+    turned = _each(kind, turn)
 
     def out(value: Any) -> Any:
-        if value.__class__ is not kind:
+        if not isinstance(value, list | tuple) or value.__class__ is not kind:
             raise Unfit(f"must be a {kind.__name__}", value)
-        return turn(value) if turn else value
+        try:
+            return turned(value) if turned else value
+        except Unfit:
+            raise _located(enumerate(value), turn) from None
 
     return out
+
+
+def _located(items: Iterable[tuple[str | int, Any]], turn: Turn | None) -> Unfit:
+    """The first item that is not fit, with its place. Only asked when there is one."""
+    for key, item in items:
+        try:
+            if turn:
+                turn(item)
+        except Unfit as unfit:
+            return unfit.inside(key)
+    return Unfit("is not fit")
 
 
 class SetNode(ListNode):
@@ -149,7 +164,10 @@ class DictNode(Node):
                 raise Unfit("must be a dict", value)
             if not TEXT.issuperset(map(type, value)):
                 raise Unfit("must be a dict with text as keys", value)
-            return turned(value) if turned else value
+            try:
+                return turned(value) if turned else value
+            except Unfit:
+                raise _located(value.items(), item.out) from None
 
         self.out = out
 

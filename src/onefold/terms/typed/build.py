@@ -10,21 +10,31 @@ from __future__ import annotations
 import inspect
 import types
 import typing
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
 from typing import Annotated, Any, Final, Literal, TypeVar, Union, get_args, get_origin
 
 import msgspec
 from msgspec import NODEFAULT
 
-from onefold.terms.errors import BadArguments
 from onefold.terms.limits import MAX_INT, MIN_INT
 from onefold.terms.typed.boxes import DictNode, ListNode, SetNode, TupleNode
 from onefold.terms.typed.classes import TAG, ClassNode, DictClassNode, Field
-from onefold.terms.typed.declared import Bound, Declared, bindings, declared, is_model, limits_of, refuse, told
+from onefold.terms.typed.declared import (
+    Bound,
+    Declared,
+    bindings,
+    declared,
+    has_form,
+    is_model,
+    limits_of,
+    refuse,
+    told,
+)
 from onefold.terms.typed.leaves import LEAVES, ChoiceNode, JsonNode, leaf
 from onefold.terms.typed.models import ModelNode
-from onefold.terms.typed.node import Node, Unfit
+from onefold.terms.typed.node import PROGRAM_FAULTS, Node, Unfit
+from onefold.terms.typed.sayings import say
 from onefold.terms.typed.unions import LaterNode, LooseUnionNode, UnionNode
 
 LISTS: Final = {list: list, Sequence: list, set: set, frozenset: frozenset}
@@ -55,11 +65,12 @@ class Builder:
         if origin is Literal:
             return self.literal(plain, args, where)
         if isinstance(plain, type) and plain in LEAVES:
-            return leaf(plain, limits)
-        box = TupleNode([]) if plain == tuple[()] else self.box(origin or plain, args, limits, where, bound)
-        if box is not None:
-            return box
+            return self.limited(lambda: leaf(plain, limits), limits, where)
         kind = origin or plain
+        if plain == tuple[()]:
+            return TupleNode([])
+        if kind in LISTS or kind in DICTS or kind is tuple:
+            return self.limited(lambda: self.box(kind, args, limits, where, bound), limits, where)
         if not isinstance(kind, type):
             raise refuse(where, f"the type {told(annotation)} has no JSON form")
         if limits:
@@ -93,7 +104,18 @@ class Builder:
 
     # --- several values ----------------------------------------------------------------------
 
-    def box(self, kind: Any, args: tuple[Any, ...], limits: dict[str, Any], where: str, bound: Bound) -> Node | None:
+    def limited(self, make: Callable[[], Node], limits: dict[str, Any], where: str) -> Node:
+        """A node with limits, which not every type takes."""
+        if not limits:
+            return make()
+        try:
+            node = make()
+            msgspec.json.Decoder(node.wire)
+        except (TypeError, ValueError):
+            raise refuse(where, f"its type takes no limits of this kind: {', '.join(sorted(limits))}") from None
+        return node
+
+    def box(self, kind: Any, args: tuple[Any, ...], limits: dict[str, Any], where: str, bound: Bound) -> Node:
         if kind in LISTS:
             item = self.node(args[0] if args else Any, f"{where}[]", bound=bound)
             return (ListNode if LISTS[kind] is list else SetNode)(LISTS[kind], item, limits)
@@ -101,11 +123,9 @@ class Builder:
             if not args or (len(args) == 2 and args[1] is Ellipsis):
                 return ListNode(tuple, self.node(args[0] if args else Any, f"{where}[]", bound=bound), limits)
             return TupleNode([self.node(a, f"{where}[{at}]", bound=bound) for at, a in enumerate(args)])
-        if kind in DICTS:
-            if args and self.bare(args[0], where, bound)[0] is not str:
-                raise refuse(where, f"keys of JSON objects are text; write dict[str, …] instead of {told(args[0])}")
-            return DictNode(self.node(args[1] if args else Any, f"{where}{{}}", bound=bound), limits)
-        return None
+        if args and self.bare(args[0], where, bound)[0] is not str:
+            raise refuse(where, f"keys of JSON objects are text; write dict[str, …] instead of {told(args[0])}")
+        return DictNode(self.node(args[1] if args else Any, f"{where}{{}}", bound=bound), limits)
 
     def union(self, args: Sequence[Any], where: str, bound: Bound) -> Node:
         members = self.flat(args, where, bound)
@@ -161,6 +181,9 @@ class Builder:
     # --- classes -------------------------------------------------------------------------------
 
     def cls(self, kind: type, annotation: Any, where: str, *, tagged: bool, bound: Bound) -> Node:
+        if not has_form(kind):
+            problem = f"{kind.__name__} has no JSON form; write a dataclass, a pydantic model or a NamedTuple"
+            raise refuse(where, problem)
         args = tuple(bound.get(a, a) for a in get_args(annotation))
         key = (kind, args, tagged)
         found = self.classes.get(key) or self.made.get(key) or self.open.get(key)
@@ -196,9 +219,11 @@ class Builder:
         node = self.node(declared.annotation, path, bound=bound)
         if declared.default is not NODEFAULT:
             try:
-                node.mirror(declared.default)
-            except (Unfit, BadArguments) as unfit:
-                raise refuse(path, f"its default does not fit: {unfit}") from None
+                node.check(declared.default)
+            except Unfit as unfit:
+                raise refuse(path, f"its default does not fit: it {unfit}") from None
+            except PROGRAM_FAULTS as fault:
+                raise refuse(path, f"its default does not fit: it {say(fault, node.must)}") from None
         return Field(
             declared.name,
             declared.wire_name,

@@ -19,7 +19,7 @@ from msgspec import NODEFAULT, UNSET, UnsetType
 from onefold.terms.codec import Json, below, shown
 from onefold.terms.errors import Fault
 from onefold.terms.ids import nearest
-from onefold.terms.typed.node import PROGRAM_FAULTS, Mode, Node, Schema, Turn, Unfit, UnknownTag
+from onefold.terms.typed.node import PROGRAM_FAULTS, Mode, Node, Schema, Turn, Unfit, UnknownTag, as_json
 from onefold.terms.typed.sayings import say
 
 TAG: Final = "type"
@@ -138,7 +138,7 @@ def _with_default(field: Field, schema: Schema) -> Schema:
     if field.default is NODEFAULT:
         return schema
     try:
-        return {**schema, "default": msgspec.to_builtins(field.node.mirror(field.default), order="sorted")}
+        return {**schema, "default": as_json(field.node.mirror(field.default))}
     except (Unfit, TypeError):
         return schema
 

@@ -11,7 +11,7 @@ import dataclasses
 import inspect
 import sys
 import typing
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple, TypeAlias, get_args, get_origin
 
 import msgspec
@@ -86,19 +86,25 @@ def bindings(kind: type, args: tuple[Any, ...]) -> dict[Any, Any]:
     return bound
 
 
+def _reader(kind: type) -> Callable[[Any, dict[str, Any], str], list[Declared]] | None:
+    if dataclasses.is_dataclass(kind):
+        return _dataclass
+    if issubclass(kind, tuple) and hasattr(kind, "_fields"):
+        return _named_tuple
+    if issubclass(kind, msgspec.Struct):
+        return _struct
+    return _typed_dict if issubclass(kind, dict) and hasattr(kind, "__total__") else None
+
+
+def has_form(kind: type) -> bool:
+    """Is it a class with fields that can be written?"""
+    return is_model(kind) or _reader(kind) is not None
+
+
 def declared(kind: type, where: str) -> list[Declared]:
     """The fields of a class, in the order of its constructor. Raises: LoadRefused."""
-    if dataclasses.is_dataclass(kind):
-        read = _dataclass
-    elif issubclass(kind, tuple) and hasattr(kind, "_fields"):
-        read = _named_tuple
-    elif issubclass(kind, msgspec.Struct):
-        read = _struct
-    elif issubclass(kind, dict) and hasattr(kind, "__total__"):
-        read = _typed_dict
-    else:
-        problem = f"{kind.__name__} has no JSON form; write a dataclass, a pydantic model or a NamedTuple"
-        raise refuse(where, problem)
+    read = _reader(kind)
+    assert read is not None, "has_form was not asked"
     try:
         hints = typing.get_type_hints(kind, localns={kind.__name__: kind}, include_extras=True)
     except (NameError, TypeError, AttributeError, SyntaxError) as unread:

@@ -38,11 +38,11 @@ def name_of(cls: type[BaseModel]) -> str:
 def ready(cls: type[BaseModel], where: str) -> tuple[Any, bool]:
     """The error that its check raises, and whether it is a root model. Raises: LoadRefused when it is unfinished."""
     from pydantic import RootModel, ValidationError
-    from pydantic.errors import PydanticUserError
+    from pydantic.errors import PydanticUndefinedAnnotation, PydanticUserError
 
     try:
         cls.model_rebuild()
-    except PydanticUserError as unfinished:
+    except (PydanticUserError, PydanticUndefinedAnnotation) as unfinished:
         raise refuse(where, f"{cls.__name__} cannot be used yet: {unfinished.message}") from None
     return ValidationError, issubclass(cls, RootModel)
 
@@ -61,6 +61,10 @@ def check_model(cls: type[BaseModel], where: str, *, tagged: bool) -> None:
             )
         if written not in read:
             problem = f"is written as {written!r} but read as {' or '.join(map(repr, read))}; give it one alias"
+            raise refuse(f"{where}.{name}", problem)
+    for name, field in cls.model_fields.items():
+        if _told(field) and needs_own(field):
+            problem = "its author tells its members apart, but they hold bytes or unions; leave out the discriminator"
             raise refuse(f"{where}.{name}", problem)
     for model in tree_of(cls):
         for name, field in model.model_fields.items():
@@ -84,17 +88,31 @@ def is_default(field: Any, value: Any) -> bool:
     return not field.is_required() and bool(field.get_default(call_default_factory=True, validated_data={}) == value)
 
 
-def _parts(annotation: Any) -> Iterator[Any]:
-    """An annotation and all that stands within it, but not where its author says how to tell members apart."""
-    if any(getattr(meta, "discriminator", None) for meta in getattr(annotation, "__metadata__", ())):
-        return
+def parts_of(annotation: Any) -> Iterator[Any]:
+    """An annotation and all that stands within it."""
     yield annotation
     for arg in get_args(annotation):
-        yield from _parts(arg)
+        yield from parts_of(arg)
 
 
 def holds(annotation: Any, kind: type | tuple[type, ...]) -> bool:
-    return any(isinstance(part, type) and issubclass(part, kind) for part in _parts(annotation))
+    return any(isinstance(part, type) and issubclass(part, kind) for part in parts_of(annotation))
+
+
+def tree_of(annotation: Any, seen: set[type[BaseModel]] | None = None) -> set[type[BaseModel]]:
+    """The models within an annotation, and those within their fields."""
+    seen = set() if seen is None else seen
+    for part in parts_of(annotation):
+        if isinstance(part, type) and is_model(part) and part not in seen:
+            seen.add(part)
+            for field in part.model_fields.values():  # type: ignore[attr-defined]
+                tree_of(field.annotation, seen)
+    return seen
+
+
+def fields_in(annotation: Any) -> list[Any]:
+    """The fields of all models within an annotation."""
+    return [field for model in tree_of(annotation) for field in model.model_fields.values()]
 
 
 def _is_class(annotation: Any) -> bool:
@@ -105,42 +123,40 @@ def _is_class(annotation: Any) -> bool:
 
 
 def _tells_itself(annotation: Any) -> bool:
-    """Does a member say which it is, by a mark for pydantic or a field of its own?"""
-    fields = getattr(get_origin(annotation) or annotation, "__annotations__", {})
-    return get_origin(annotation) is Annotated or TAG in fields
+    """Does a member say which it is, by a field of its own?"""
+    return TAG in getattr(get_origin(annotation) or annotation, "__annotations__", {})
+
+
+def _unions(annotation: Any, told: bool) -> Iterator[bool]:
+    """For each union of classes in an annotation: has its author said how its members are told apart?"""
+    if any(getattr(meta, "discriminator", None) for meta in getattr(annotation, "__metadata__", ())):
+        told = True
+    kind = get_origin(annotation)
+    if getattr(kind, "__name__", getattr(kind, "_name", "")) in UNION:
+        members = [arg for arg in get_args(annotation) if arg is not type(None)]
+        if len(members) > 1 and any(map(_is_class, members)):
+            yield told or any(map(_tells_itself, members))
+    for arg in get_args(annotation):
+        yield from _unions(arg, told and kind is Annotated)
+
+
+def _told(field: Any) -> bool:
+    return any(_unions(field.annotation, field.discriminator is not None))
+
+
+def _foreign(field: Any) -> bool:
+    """Bytes, or a union of classes: what pydantic writes in a form that is not ours, or reads by trying."""
+    return holds(field.annotation, bytes) or not all(_unions(field.annotation, field.discriminator is not None))
 
 
 def needs_own(field: Any) -> bool:
-    """Would pydantic write this field in a form that is not ours, or read it by trying?"""
-    if field.discriminator is not None:
-        return False
-    for part in _parts(field.annotation):
-        kind = get_origin(part) or part
-        if isinstance(kind, type) and issubclass(kind, bytes):
-            return True
-        if getattr(kind, "__name__", getattr(kind, "_name", "")) in UNION:
-            others = [arg for arg in get_args(part) if arg is not type(None)]
-            if len(others) > 1 and any(map(_is_class, others)) and not any(map(_tells_itself, others)):
-                return True
-    return False
+    """Is this field to be written and read by our nodes, for itself or for a model within it?"""
+    return any(map(_foreign, [field, *fields_in(field.annotation)]))
 
 
-def tree_of(cls: type[BaseModel], seen: set[type[BaseModel]] | None = None) -> set[type[BaseModel]]:
-    """The models that a model holds, itself included."""
-    seen = set() if seen is None else seen
-    if cls not in seen:
-        seen.add(cls)
-        for field in cls.model_fields.values():
-            for part in _every_part(field.annotation):
-                if isinstance(part, type) and is_model(part):
-                    tree_of(part, seen)
-    return seen
-
-
-def _every_part(annotation: Any) -> Iterator[Any]:
-    yield annotation
-    for arg in get_args(annotation):
-        yield from _every_part(arg)
+def tells(field: Any) -> bool:
+    """Does something within it say by a field which class it is? Left out as a default, two would look the same."""
+    return any(map(_told, [field, *fields_in(field.annotation)]))
 
 
 # --- values ----------------------------------------------------------------------------------------
@@ -165,6 +181,8 @@ def _other(value: Any) -> Any:
     """What pydantic knows and msgspec does not: URLs, paths, addresses."""
     from pydantic_core import to_jsonable_python
 
+    if hasattr(value, "__fspath__"):
+        return value.__fspath__()
     return to_jsonable_python(value)
 
 

@@ -33,9 +33,10 @@ from onefold.terms.typed.modelled import (
     ready,
     renamed,
     schema_of,
+    tells,
     tree_of,
 )
-from onefold.terms.typed.node import Mode, Node, Schema, Unfit, referred
+from onefold.terms.typed.node import Mode, Node, Schema, Unfit, as_json, referred
 from onefold.terms.typed.sayings import problem_of
 
 if TYPE_CHECKING:
@@ -72,6 +73,8 @@ class ModelNode(Node):
         # Where a model of the tree says itself what becomes of unknown fields, its word holds.
         self.extra: Any = None if any(m.model_config.get("extra") for m in models) else "forbid"
         self.dated = any(holds(field.annotation, datetime) for m in models for field in m.model_fields.values())
+        ours = {own.name for own in self.own}
+        self.telling = {name for name, field in cls.model_fields.items() if name not in ours and tells(field)}
         self.out = self._out
         self.into = self._into
         self.slim = self._slim
@@ -94,17 +97,14 @@ class ModelNode(Node):
         return self._dump(self._into(json), slim=True)
 
     def _dump(self, value: Any, *, slim: bool) -> Json:
-        told = self.cls.__pydantic_serializer__.to_python(
-            value,
-            mode="python",
-            by_alias=True,
-            exclude_defaults=slim,
-            exclude={own.name for own in self.own},
-            round_trip=True,
-            warnings="none",
-        )
+        ours = {own.name for own in self.own}
         try:
-            json = plain(told)
+            json = plain(self._python(value, exclude=ours | self.telling if slim else ours, exclude_defaults=slim))
+            if slim and self.telling:
+                told = {
+                    name for name in self.telling if not is_default(self.cls.model_fields[name], getattr(value, name))
+                }
+                json.update(plain(self._python(value, include=told)))
         except (TypeError, ValueError) as unknown:
             raise Unfit(f"cannot be written: {unknown}") from None
         for own in self.own:
@@ -117,10 +117,14 @@ class ModelNode(Node):
                 raise unfit.inside(own.name) from None
             if slim and own.node.slim:
                 mirror = own.node.slim(mirror)
-            json[own.keys[0]] = msgspec.to_builtins(mirror, order="sorted")
+            json[own.keys[0]] = as_json(mirror)
         if self.tag:
             json[TAG] = self.tag
         return json_out(json)  # what is no JSON, or too large for it, is refused with its place
+
+    def _python(self, value: Any, **which: Any) -> Any:
+        write = self.cls.__pydantic_serializer__.to_python
+        return write(value, mode="python", by_alias=True, round_trip=True, warnings="none", **which)
 
     # --- reading -------------------------------------------------------------------------------
 
@@ -145,8 +149,7 @@ class ModelNode(Node):
             raw = msgspec.json.encode(json)
             value = check.validate_json(raw, extra=self.extra, by_alias=True, by_name=True)
         if self.dated:
-            parts = self.cls.__pydantic_serializer__.to_python(value, mode="python", by_alias=True, warnings="none")
-            for path, got in naive(parts, ""):
+            for path, got in naive(self._python(value), ""):
                 raise Unfit("has no time zone; give an instant with its offset", got).inside(path)
         return value
 

@@ -15,7 +15,7 @@ from typing import Any, Final, Literal, TypeAlias
 
 import msgspec
 
-from onefold.terms.codec import Json, shown
+from onefold.terms.codec import Json, below, shown
 from onefold.terms.errors import BadArguments, Fault
 from onefold.terms.typed.sayings import say
 
@@ -27,6 +27,12 @@ PROGRAM_FAULTS: Final = (ValueError, TypeError, AssertionError, ArithmeticError,
 """What a class raises from its own check of its fields. Anything else is a fault of the program and passes through."""
 
 _encode = msgspec.json.Encoder().encode
+_decode = msgspec.json.Decoder().decode
+
+
+def as_json(mirror: Any) -> Json:
+    """A mirror as plain JSON: what `msgspec.to_builtins` leaves a tuple is a list there, as it will come back."""
+    return _decode(_encode(mirror))
 
 
 class Unfit(Exception):
@@ -38,9 +44,10 @@ class Unfit(Exception):
         self.path = ""
         super().__init__(problem)
 
-    def inside(self, field: str) -> Unfit:
+    def inside(self, key: str | int) -> Unfit:
         """The same, met one level further in."""
-        self.path = f"{field}.{self.path}" if self.path else field
+        dot = "." if self.path and not self.path.startswith("[") else ""
+        self.path = f"{below('', key)}{dot}{self.path}"
         return self
 
     @property
@@ -90,6 +97,12 @@ class Node:
 
     def mirror(self, value: Any) -> Any:
         return self.out(value) if self.out else value
+
+    def check(self, value: Any) -> None:
+        """Raises: Unfit, or what a reader raises, when `value` would not come back as it is."""
+        mirror = self.mirror(value)
+        if msgspec.json.decode(_encode(mirror), type=self.wire) != mirror:
+            raise Unfit(f"must be {self.must}", value)
 
     def read(self, json: Json) -> Any:
         """The value in `json`. Raises: msgspec.ValidationError, Unfit, or what a class of the program raises.

@@ -101,14 +101,14 @@ def say(fault: Exception, must: str) -> str:
     told = told.split(" - at `")[0]
     for start, problem in READ.items():
         if told.startswith(start):
-            limit = told[len(start) :].strip("`'")
+            limit = told[len(start) :].strip("`'").removesuffix(".0")
             return problem.format(limit) if "{}" in problem else problem + limit
     return f"must be {must}"
 
 
 def problem_of(error: Any) -> str:
     """What pydantic found, as the rest of a sentence."""
-    context = error.get("ctx", {})
+    context = {key: f"{v:g}" if isinstance(v, float) else v for key, v in error.get("ctx", {}).items()}
     if error["type"] in ("value_error", "assertion_error"):
         told = str(context.get("error", "")).strip().rstrip(".")
         return f"{told[:1].lower()}{told[1:]}" if told else "was refused"

@@ -13,19 +13,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Union
 
-import msgspec
-
 from onefold.terms.codec import Json, shown
 from onefold.terms.errors import Fault
 from onefold.terms.typed.classes import TAG, ClassNode, Nobody
-from onefold.terms.typed.node import Mode, Node, Schema, Turn, Unfit
+from onefold.terms.typed.node import Mode, Node, Schema, Turn, Unfit, as_json
 
 
 class UnionNode(Node):
     """Members that msgspec can tell apart by itself."""
 
     def __init__(self, members: Sequence[Node], wire: Any = None) -> None:
-        must = _or([member.must for member in members])
+        must = _or([member.must for member in sorted(members, key=lambda member: type(None) in member.gives)])
         gives = tuple(kind for member in members for kind in member.gives)
         reads = tuple(kind for member in members for kind in member.reads)
         if wire is None:  # a class alone among scalars must name itself, so it is given company
@@ -52,7 +50,8 @@ class UnionNode(Node):
         close = [(member, faults) for member, faults in tried if type(None) not in member.gives]
         if len(close) == 1 and not self.tags:
             member, faults = close[0]
-            if faults == [Fault(path, f"must be {member.must}", shown(json))]:
+            kinds = (f"must be {member.must}", "must be an object", "must be a list")
+            if [fault.field for fault in faults] == [path] and faults[0].problem in kinds:
                 return [Fault(path, f"must be {self.must}", shown(json))]
             return faults
         return [Fault(path, f"must be {self.must}", shown(json))]
@@ -111,7 +110,7 @@ class LooseUnionNode(UnionNode):
         self.rest = UnionNode(rest) if len(rest) > 1 else rest[0] if rest else None
         choose = self.out
         assert choose is not None
-        self.out = lambda value: msgspec.to_builtins(choose(value), order="sorted")
+        self.out = lambda value: as_json(choose(value))
         self.into = self._into
         self.slim = self._slim
 
@@ -130,7 +129,7 @@ class LooseUnionNode(UnionNode):
         member = self._member(json)
         if member.slim is None:
             return json
-        return msgspec.to_builtins(member.slim(member.mirror(member.read(json))), order="sorted")
+        return as_json(member.slim(member.mirror(member.read(json))))
 
 
 class LaterNode(Node):
@@ -140,7 +139,7 @@ class LaterNode(Node):
         super().__init__(Any, f"a {cls.__name__}", gives=(cls,), reads=(object,))
         self.tag = tag
         self.node: Node | None = None
-        self.out = lambda value: msgspec.to_builtins(self.found.mirror(value), order="sorted")
+        self.out = lambda value: as_json(self.found.mirror(value))
         self.into = self._into
         self.slim = self._slim
 
@@ -154,7 +153,7 @@ class LaterNode(Node):
 
     def _slim(self, json: Json) -> Any:
         found = self.found
-        return msgspec.to_builtins(found.slim(found.mirror(found.read(json))), order="sorted") if found.slim else json
+        return as_json(found.slim(found.mirror(found.read(json)))) if found.slim else json
 
     def explain(self, json: Json, path: str) -> list[Fault]:
         return self.found.explain(json, path)
