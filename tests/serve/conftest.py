@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 from httpx2 import ASGITransport, AsyncClient
 
-from onefold.host.settings import Hook, Key
+from onefold.host.config import Hook
+from onefold.host.settings import Key
 from onefold.serve import Front, asgi_app
 from tests.serve.fake_host import Config, FakeHost
 

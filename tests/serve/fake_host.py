@@ -22,7 +22,8 @@ from onefold.actuators.declare import Actuator, actuator
 from onefold.actuators.receipt import Receipt, Trouble, WaitShown
 from onefold.actuators.run import Run
 from onefold.host.caller import Caller
-from onefold.host.settings import Hook, Key
+from onefold.host.config import Hook
+from onefold.host.settings import Key
 from onefold.terms.codec import canonical, digest, parse
 from onefold.terms.errors import BadArguments, Fault, KeyConflict, LoadRefused, NotFound, UnknownName
 from onefold.terms.instant import moment
@@ -55,7 +56,7 @@ async def refund_order(run: Run, order: Refund) -> Refunded | Declined:
 
 
 @actuator(long_wait="task", hints={"read_only": True, "destructive": False})
-async def slow_report(run: Run) -> str | None:
+async def slow_report(run: Run) -> str:
     """Make the long report."""
     raise AssertionError("the fake host runs nothing")
 
@@ -70,6 +71,9 @@ async def nightly(run: Run) -> None:
 async def paid(run: Run, event: Refund) -> None:
     """A payment came in."""
     raise AssertionError("the fake host runs nothing")
+
+
+RESULTS = {"refund_order": {"type": "Refunded", "refund_id": "re_1"}, "slow_report": "the report"}
 
 
 @dataclass(frozen=True)
@@ -235,7 +239,7 @@ class FakeHost:
             if self.runs[run_id].digest != known:
                 raise KeyConflict(key or run_id)
             return Started(self.runs[run_id].receipt, True)
-        outcome = self.outcomes.get(name, lambda _: Outcome(result={"type": "Refunded", "refund_id": "re_1"}))(checked)
+        outcome = self.outcomes.get(name, lambda _: Outcome(result=RESULTS.get(name)))(checked)
         now = moment(self.clock.now())
         output = Raw(msgspec.json.encode(outcome.result)) if outcome.status == "done" else None
         receipt = Receipt(run_id, name, outcome.status, outcome.waits, outcome.error, key, now, now, output)

@@ -16,12 +16,13 @@ import hashlib
 import hmac
 import ipaddress
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import urlsplit
 
 from onefold.host.caller import ALL
+from onefold.serve.bodies import HEADERS, headers_of
 from onefold.serve.door import Caller, Host
 from onefold.serve.problems import HostRefused, OriginRefused
 from onefold.terms.errors import Forbidden, Unauthenticated
@@ -30,11 +31,10 @@ LOCAL: Final = Caller(principal=None, rights=ALL, name="local")
 NOBODY: Final = Caller(principal=None, rights=frozenset(), name="nobody")  # routes that ask for no right
 SESSION: Final = b"onefold_session"
 SESSION_MS: Final = 12 * 3_600_000  # a working day; then the key is asked for again
+REMEMBERED: Final = 64  # answers kept by name: real clients use one or two, and a flood of others must not fill memory
 _LOOPBACK_NAMES: Final = ("localhost", "127.0.0.1", "[::1]")
-_FORWARDED: Final = (b"forwarded", b"x-forwarded-for", b"x-real-ip")
+_FORWARDED: Final = frozenset((b"forwarded", b"x-forwarded-for", b"x-real-ip"))
 _PORT: Final = re.compile(r"(.*?)(?::(\d{1,5}))?", re.ASCII)
-
-Headers = Iterable[tuple[bytes, bytes]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,16 +87,14 @@ class Names:
         for one in more:
             name, port = _split(one)
             self.exact |= {(name, port)} if port else {(name, None), (name, "80"), (name, "443")}
-        self._good: set[bytes] = set()
+        self.known: set[bytes] = set()
 
     @staticmethod
     def _loops(host: str) -> bool:
         return host == "localhost" or (_is_address(host) and local_address((host,)))
 
     def knows(self, host: bytes) -> bool:
-        """Whether a Host header names this server. The answer for good ones is remembered."""
-        if host in self._good:
-            return True
+        """Whether a Host header names this server. Good ones are remembered in `known`."""
         name, port = _split(host.decode("latin-1"))
         good = (
             name in self.any_port
@@ -104,8 +102,8 @@ class Names:
             or ((name, None) in self.exact and port in ("80", "443"))
             or (self.wildcard and _is_address(name))
         )
-        if good and len(self._good) < 64:
-            self._good.add(host)
+        if good and len(self.known) < REMEMBERED:
+            self.known.add(host)
         return good
 
     def local(self, host: bytes) -> bool:
@@ -127,6 +125,7 @@ class Access:
         self._clock = host.clock
         self.names = Names(config.listen, config.public_url, more_names)
         self.keyed = bool(config.keys)
+        self._near: set[tuple[Any, bytes]] = set()
         self._keys = tuple(
             Known(
                 hashlib.sha256(config.secret(key.secret_env).encode()).digest(),
@@ -134,41 +133,44 @@ class Access:
             )
             for key in config.keys
         )
+        # The usual form of the header by its digest: looking one up tells by its time nothing about a key.
+        self._shown = {
+            hashlib.sha256(b"Bearer " + config.secret(key.secret_env).encode()).digest(): known.caller
+            for key, known in zip(config.keys, self._keys, strict=True)
+        }
 
-    def check_names(self, headers: Headers, *, null_origin: bool = False) -> bytes:
+    def check_names(self, scope: Any, *, null_origin: bool = False) -> bytes:
         """The Host header. Raises: HostRefused, OriginRefused. `null_origin` lets a page without one post."""
-        host = b""
-        count = 0
-        for name, value in headers:
-            if name == b"host":
-                host = value
-                count += 1
-            elif name == b"origin" and not self.names.takes(value) and not (null_origin and value == b"null"):
-                raise OriginRefused(value.decode("latin-1"))
-        if count != 1 or not self.names.knows(host):
+        headers = headers_of(scope)
+        host = headers.get(b"host", b"")
+        if host not in self.names.known and not self.names.knows(host):
             raise HostRefused(host.decode("latin-1"))
+        origin = headers.get(b"origin")
+        if origin is not None and not self.names.takes(origin) and not (null_origin and origin == b"null"):
+            raise OriginRefused(origin.decode("latin-1"))
         return host
 
     def caller(self, scope: Any, host: bytes) -> Caller:
         """Who sends this request. Raises: Unauthenticated."""
-        authorization = cookie = None
-        forwarded = False
-        for name, value in scope["headers"]:
-            if name == b"authorization":
-                authorization = value
-            elif name == b"cookie":
-                cookie = value
-            elif name in _FORWARDED:
-                forwarded = True
+        headers = scope.get(HEADERS) or headers_of(scope)
         if not self.keyed:
-            if forwarded or not local_address(scope.get("client")) or not self.names.local(host):
+            client = scope.get("client")
+            near = (client and client[0], host) in self._near or self._here(client, host)
+            if not near or not _FORWARDED.isdisjoint(headers):
                 raise Unauthenticated("no keys are configured, so only this machine itself is let in")
             return LOCAL
-        if authorization is not None:
-            return self._bearer(authorization)
-        if cookie is not None and (caller := self.session(cookie)):
+        if (authorization := headers.get(b"authorization")) is not None:
+            return self._shown.get(hashlib.sha256(authorization).digest()) or self._bearer(authorization)
+        if (cookie := headers.get(b"cookie")) is not None and (caller := self.session(cookie)):
             return caller
         raise Unauthenticated
+
+    def _here(self, client: Sequence[Any] | None, host: bytes) -> bool:
+        """Whether a request of this peer under this Host stayed on this machine. Good answers are remembered."""
+        good = local_address(client) and self.names.local(host)
+        if good and len(self._near) < REMEMBERED:
+            self._near.add((client and client[0], host))
+        return good
 
     def _bearer(self, authorization: bytes) -> Caller:
         scheme, _, token = authorization.partition(b" ")

@@ -8,12 +8,12 @@ Was wrong once: read, then measure. Ten chunked uploads filled the memory before
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Iterable
+from collections.abc import Coroutine
 from typing import Any, Final, TypeVar
 from urllib.parse import parse_qsl
 
 from onefold.serve.door import Json
-from onefold.serve.problems import BadRequest, MalformedJson
+from onefold.serve.problems import BadRequest, MalformedJson, SlowBody
 from onefold.terms.codec import parse
 from onefold.terms.errors import BadArguments, Fault, TooLarge
 from onefold.terms.limits import MAX_BODY_BYTES
@@ -23,26 +23,44 @@ T = TypeVar("T")
 BODY_SECONDS: Final = 30  # the whole body must be here by then; a byte a second would hold a place for ever
 FORM_BYTES: Final = 16_384  # a choice, a nonce and a reason of 2,000 characters, percent-encoded
 FORM_FIELDS: Final = 16
+SHORT_DIGITS: Final = 4  # a length this short is below every limit here
 WHAT: Final = "The request's body"
+HEADERS: Final = "onefold.headers"
+_ONCE: Final = (b"host", b"origin", b"authorization", b"content-length", b"sec-fetch-site")
 
 
 class ClientGone(Exception):
     """The client closed before its request was whole. There is nobody to answer."""
 
 
-def announced(headers: Iterable[tuple[bytes, bytes]], limit: int) -> None:
+def headers_of(scope: Any) -> dict[bytes, bytes]:
+    """The headers by name, made once a request. Raises: BadRequest when one stands twice that decides something."""
+    found: dict[bytes, bytes] | None = scope.get(HEADERS)
+    if found is None:
+        given = scope["headers"]
+        found = dict(given)
+        if len(found) != len(given):
+            names = [name for name, _ in given]
+            for name in _ONCE:
+                if names.count(name) > 1:
+                    raise BadRequest([Fault(name.decode(), "stands twice in the headers")], nothing_was="done")
+        scope[HEADERS] = found
+    return found
+
+
+def announced(length: bytes, limit: int) -> None:
     """Refuse by Content-Length alone. Raises: TooLarge, BadRequest."""
-    for name, value in headers:
-        if name == b"content-length":
-            if not value.isdigit():
-                raise BadRequest([Fault("Content-Length", "must be a whole number")], nothing_was="read")
-            if int(value[:20]) > limit:
-                raise TooLarge(WHAT, int(value[:20]), limit)
+    if not length.isdigit():
+        raise BadRequest([Fault("Content-Length", "must be a whole number")], nothing_was="read")
+    if len(length) > 19 or int(length) > limit:
+        raise TooLarge(WHAT, int(length[:19]), limit)
 
 
 async def read(scope: Any, receive: Any, limit: int = MAX_BODY_BYTES) -> bytes:
-    """The whole body. Raises: TooLarge before and while reading, BadRequest when it is too slow, ClientGone."""
-    announced(scope["headers"], limit)
+    """The whole body. Raises: TooLarge before and while reading, SlowBody, ClientGone."""
+    length = headers_of(scope).get(b"content-length")
+    if length is not None and (len(length) > SHORT_DIGITS or not length.isdigit()):
+        announced(length, limit)
     message = await receive()
     if message["type"] == "http.request" and not message.get("more_body"):
         body: bytes = message.get("body", b"")
@@ -54,7 +72,7 @@ async def read(scope: Any, receive: Any, limit: int = MAX_BODY_BYTES) -> bytes:
             return await _pieces(message, receive, limit)
     except TimeoutError:
         fault = Fault("body", f"did not arrive within {BODY_SECONDS} seconds")
-        raise BadRequest([fault], nothing_was="done") from None
+        raise SlowBody([fault], nothing_was="done") from None
 
 
 async def _pieces(message: Any, receive: Any, limit: int) -> bytes:

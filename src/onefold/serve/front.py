@@ -18,7 +18,7 @@ from onefold.serve import bodies
 from onefold.serve.access import NOBODY, Access, require
 from onefold.serve.door import Caller, Host
 from onefold.serve.problems import Unexpected, told
-from onefold.serve.routes import JSON, NO_STORE, Answer, Ask, Route, Table, parts_of
+from onefold.serve.routes import JSON, Answer, Ask, Route, Table, parts_of
 from onefold.terms.errors import BadArguments, OnefoldError
 
 log = logging.getLogger("onefold.serve")
@@ -68,49 +68,47 @@ class Front:
         await self._close()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        kind = scope["type"]
-        if kind == "http":
-            path: str = scope["path"]
-            root: str = scope.get("root_path", "")
-            if root and path.startswith(root):
-                path = path[len(root) :]
-            if scope["method"] == "POST" and path.startswith("/modules/") and path.endswith("/events"):
-                module = path[9:-7]
-                if module and "/" not in module:
-                    await self._event(module, scope, receive, send)
-                    return
+        """One request. Events of modules are answered right here: each further frame costs them a tenth."""
+        if scope["type"] != "http":
+            await self._other(scope, receive, send)
+            return
+        path: str = scope["path"]
+        root: str = scope.get("root_path", "")
+        if root and path.startswith(root):
+            path = path[len(root) :]
+        if scope["method"] != "POST" or not (path.startswith("/modules/") and path.endswith("/events")):
             await self._request(scope, receive, send)
-        elif kind == "lifespan":
-            await self._lifespan(receive, send)
-        elif kind == "websocket":
-            await receive()
-            await send({"type": "websocket.close", "code": 1008})
-
-    # --- the short way: an event of a module --------------------------------------------------------
-
-    async def _event(self, module: str, scope: Scope, receive: Receive, send: Send) -> None:
+            return
         raw = b""
         try:
-            caller = self.access.caller(scope, self.access.check_names(scope["headers"]))
+            caller = self.access.caller(scope, self.access.check_names(scope))
             if "call" not in caller.rights:
-                require(caller, _CALL, f"POST /modules/{module}/events")
+                require(caller, _CALL, _EVENTS_OK[0])
             raw = await bodies.read(scope, receive)
-            reply = await self.host.deliver_raw(module, raw, caller=caller)
-        except bodies.ClientGone:
-            return
-        except OnefoldError as error:
-            answer = _problem(self._as_json_fault(error, raw), scope)
-            await self._give(_EVENTS_OK[0], answer, scope, receive, send)
-            return
-        except Exception as error:  # noqa: BLE001 - the door: every fault becomes an answer
-            answer = _problem(self._unexpected(error, _EVENTS_OK[0]), scope)
-            await self._give(_EVENTS_OK[0], answer, scope, receive, send)
+            reply = await self.host.deliver_raw(path[9:-7], raw, caller=caller)
+        except Exception as fault:  # noqa: BLE001 - the door: every fault becomes an answer
+            await self._event_fault(fault, raw, scope, receive, send)
             return
         self.counts[_EVENTS_OK] += 1
         body = b'{"reply":%b}' % reply
-        headers = [JSON, NO_STORE, (b"content-length", b"%d" % len(body))]
+        headers = [JSON, (b"content-length", b"%d" % len(body))]
         await send({"type": "http.response.start", "status": 200, "headers": headers})
         await send({"type": "http.response.body", "body": body})
+
+    async def _event_fault(self, fault: Exception, raw: bytes, scope: Scope, receive: Receive, send: Send) -> None:
+        if isinstance(fault, bodies.ClientGone):
+            self.counts[_EVENTS_OK[0], GONE] += 1
+            return
+        told = self._as_json_fault(fault, raw) if isinstance(fault, OnefoldError) else None
+        answer = _problem(told or self._unexpected(fault, _EVENTS_OK[0]), scope)
+        await self._give(_EVENTS_OK[0], answer, scope, receive, send)
+
+    async def _other(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            await self._lifespan(receive, send)
+        elif scope["type"] == "websocket":
+            await receive()
+            await send({"type": "websocket.close", "code": 1008})
 
     @staticmethod
     def _as_json_fault(error: OnefoldError, raw: bytes) -> OnefoldError:
@@ -127,7 +125,7 @@ class Front:
     async def _request(self, scope: Scope, receive: Receive, send: Send) -> None:
         label, route, ask = "unrouted", None, Ask(scope, receive, NOBODY, {}, "", "")
         try:
-            host = self.access.check_names(scope["headers"], null_origin=_own_form(scope))
+            host = self.access.check_names(scope, null_origin=_own_form(scope))
             base, parts = parts_of(scope)
             route, params = self.table.find(scope["method"], parts)
             label = f"{route.method} {route.path}"
@@ -219,8 +217,7 @@ def _own_form(scope: Scope) -> bool:
     """
     if scope["method"] != "POST" or _APPROVE not in scope["path"]:
         return False
-    said = [value for name, value in scope["headers"] if name == b"sec-fetch-site"]
-    return not said or said[0] in _SAME_PAGE
+    return bodies.headers_of(scope).get(b"sec-fetch-site", b"none") in _SAME_PAGE
 
 
 def instance_of(scope: Scope) -> str:

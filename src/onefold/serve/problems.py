@@ -44,6 +44,12 @@ class BadRequest(BadArguments):
     code = "bad_arguments"
 
 
+class SlowBody(BadRequest):
+    """A body that came too slowly, byte by byte."""
+
+    status = 408
+
+
 class MethodNotAllowed(CallerError):
     status = 405
 
@@ -134,7 +140,7 @@ def told(error: OnefoldError, instance: str) -> Told:
         headers.append((b"www-authenticate", b'Bearer realm="onefold"'))
     if isinstance(error, MethodNotAllowed):
         headers.append((b"allow", ", ".join(error.allowed).encode()))
-    if isinstance(error, TooLarge):
+    if isinstance(error, TooLarge | SlowBody):
         headers.append((b"connection", b"close"))  # what was not read must not be taken for the next request
     if isinstance(error, Busy | OwnedElsewhere) or error.status == 503:
         headers.append((b"retry-after", b"1"))

@@ -22,7 +22,9 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 GRACE_MS: Final = 10_000
 HEADERS_MOST: Final = 100  # a browser sends 20; Python's own server stops at 100, too
 HEADER_BYTES: Final = 32_768  # names, values and the path together
+FRAMING_BYTES: Final = 1 << 20  # sizes of chunks and trailers; the body itself is bounded where it is read
 HEADER_SECONDS: Final = 10.0  # from the connection, or the end of the last answer, to the end of the headers
+BODY_SECONDS: Final = 30.0  # between two pieces of a body
 CONNECTIONS_MOST: Final = 10_000
 KEEP_ALIVE_S: Final = 75  # longer than the 60 s for which usual proxies keep theirs
 _TOO_LARGE: Final = b"HTTP/1.1 431 Request Header Fields Too Large\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
@@ -30,10 +32,14 @@ _TOO_SLOW: Final = b"HTTP/1.1 408 Request Timeout\r\nconnection: close\r\nconten
 
 
 class Bounded(HttpToolsProtocol):
-    """The server's fast protocol, with a bound on the headers' number, size and time."""
+    """The server's fast protocol, with a bound on the headers' number, size and time.
 
-    _count = 0
-    _size = 0
+    Whole headers in one piece, which is what nearly every request is, cost one comparison.
+    """
+
+    _open = True  # headers are awaited or have begun, and are not complete
+    _size = 0  # bytes of this request that were no body: headers, the frames of chunks, trailers
+    _whole = False  # the request has come to its end
     _refused = False
     _deadline: asyncio.TimerHandle | None = None
 
@@ -46,47 +52,58 @@ class Bounded(HttpToolsProtocol):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        if not self._refused:
-            super().data_received(data)
+        if self._refused:
+            return
+        self._size += len(data)
+        super().data_received(data)
+        if not self._whole and not self._refused:
+            self._unfinished()
+
+    def _unfinished(self) -> None:
+        """A request that did not come in one piece: bounded in size, and in time until the next piece."""
+        if self._size > (HEADER_BYTES if self._open else FRAMING_BYTES):
+            self._refuse(_TOO_LARGE)
+        elif self._open:
+            self._deadline = self._deadline or self.loop.call_later(HEADER_SECONDS, self._too_slow)
+        else:
+            self._on_time()
+            self._deadline = self.loop.call_later(BODY_SECONDS, self._too_slow)
 
     def on_message_begin(self) -> None:
-        self._count = self._size = 0
-        if self._deadline is None:
-            self._deadline = self.loop.call_later(HEADER_SECONDS, self._too_slow)
+        self._open = True
+        self._whole = False
         super().on_message_begin()
 
-    def on_url(self, url: bytes) -> None:
-        self._size += len(url)
-        self._check()
-        super().on_url(url)
-
-    def on_header(self, name: bytes, value: bytes) -> None:
-        self._count += 1
-        self._size += len(name) + len(value)
-        self._check()
-        super().on_header(name, value)
-
     def on_headers_complete(self) -> None:
-        self._on_time()
+        self._open = False
+        if self._deadline is not None:
+            self._on_time()
+        if len(self.headers) > HEADERS_MOST or (self._size > HEADER_BYTES and self._weight() > HEADER_BYTES):
+            self._refuse(_TOO_LARGE)
+        self._size = 0
         if not self._refused:
             super().on_headers_complete()
 
     def on_body(self, body: bytes) -> None:
+        self._size -= len(body)
         if not self._refused:
             super().on_body(body)
 
     def on_message_complete(self) -> None:
+        self._whole = True
+        self._size = 0
+        if self._deadline is not None:
+            self._on_time()
         if not self._refused:
             super().on_message_complete()
+
+    def _weight(self) -> int:
+        return len(self.url) + sum(len(name) + len(value) for name, value in self.headers)
 
     def _on_time(self) -> None:
         if self._deadline is not None:
             self._deadline.cancel()
             self._deadline = None
-
-    def _check(self) -> None:
-        if not self._refused and (self._count > HEADERS_MOST or self._size > HEADER_BYTES):
-            self._refuse(_TOO_LARGE)
 
     def _too_slow(self) -> None:
         self._deadline = None
@@ -94,7 +111,8 @@ class Bounded(HttpToolsProtocol):
 
     def _refuse(self, answer: bytes) -> None:
         self._refused = True
-        self.transport.write(answer)
+        if self._open or not self.cycle.response_started:
+            self.transport.write(answer)
         self.transport.close()
 
 

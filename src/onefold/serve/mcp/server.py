@@ -1,13 +1,14 @@
 """serve.mcp.server - one server of the protocol, wired to calls, tasks and the listing.
 
 For: the low-level Server with dict results, both eras on one address, JSON answers, no sessions.
-Never: a second server per actuator (the path says which one is meant); middleware; a schema check.
+Never: a second server per actuator (the path says which one is meant); a schema check.
 Was wrong once: an exception left to the package. It becomes "internal error", and nobody learns why.
 """
 
 from __future__ import annotations
 
 import logging
+import sys
 from collections.abc import Mapping
 from typing import Any
 
@@ -18,6 +19,7 @@ from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp.shared.exceptions import MCPError
 from mcp_types import (
     INVALID_PARAMS,
+    SERVER_INFO_META_KEY,
     CallToolRequestParams,
     ListPromptsResult,
     ListResourcesResult,
@@ -33,6 +35,7 @@ from onefold.serve.mcp.agents import CALLER, ONLY
 from onefold.serve.mcp.calls import Calls, Request
 from onefold.serve.mcp.listing import Listing
 from onefold.serve.mcp.tasks import EXTENSION, TaskParams, Tasks, UpdateParams, admit, declared
+from onefold.serve.mcp.telling import COMPLETE
 from onefold.serve.problems import Unexpected
 from onefold.serve.version import version
 from onefold.terms.limits import MAX_BODY_BYTES
@@ -56,11 +59,12 @@ class Served:
         self._listing = Listing(host.catalog)
         self._calls = Calls(host, waits)
         self._tasks = Tasks(host)
+        self._who = {"name": host.catalog.title, "version": version()}
 
     async def list_tools(self, ctx: Context, params: PaginatedRequestParams) -> dict[str, Any]:
         if params.cursor:
             raise MCPError(code=INVALID_PARAMS, message="The list has one page; this cursor is none of ours.")
-        return {"tools": self._listing.of(_only(ctx))}
+        return {"tools": self._listing.of(_only(ctx)), **COMPLETE}
 
     async def call_tool(self, ctx: Context, params: CallToolRequestParams) -> dict[str, Any]:
         only = _only(ctx)
@@ -77,12 +81,17 @@ class Served:
             only=only,
         )
         try:
-            return await self._calls.call(params.name, call)
+            result = await self._calls.call(params.name, call)
+            return self._signed(result) if ctx.protocol_version in MODERN_PROTOCOL_VERSIONS else result
         except bodies.ClientGone:
             return telling.fault(params.name, Unexpected("closed stream", "tools/call"))
         except Exception as error:
             log.error("unexpected %s in tool %s", type(error).__name__, params.name, exc_info=error)
             return telling.fault(params.name, Unexpected(type(error).__name__, "tools/call"))
+
+    def _signed(self, result: dict[str, Any]) -> dict[str, Any]:
+        """With who we are, which this era wants in every result. The package would copy it anew for each."""
+        return {**result, "_meta": {**result.get("_meta", {}), SERVER_INFO_META_KEY: self._who}}
 
     async def get_task(self, ctx: Context, params: TaskParams) -> dict[str, Any]:
         admit(ctx.protocol_version, _meta(ctx), "tasks/get")
@@ -157,6 +166,8 @@ def build(host: Host, waits: bodies.Waits) -> StreamableHTTPSessionManager:
     server.add_request_handler("tasks/update", UpdateParams, served.update_task)
     server.add_request_handler("tasks/cancel", TaskParams, served.cancel_task)
     server.extensions[EXTENSION] = {}
+    if "opentelemetry.sdk" not in sys.modules:
+        server.middleware.clear()  # its one piece traces for nobody then, and costs a tenth of a call
     return StreamableHTTPSessionManager(
         server, json_response=True, stateless=True, security_settings=None, max_request_body_size=MAX_BODY_BYTES
     )

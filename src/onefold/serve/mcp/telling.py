@@ -17,6 +17,7 @@ from onefold.terms.codec import canonical
 from onefold.terms.errors import OnefoldError
 
 RUN_ID: Final = "onefold/runId"
+COMPLETE: Final = {"resultType": "complete"}  # asked for since 2026-07-28; earlier eras never see it
 _SHOWN: Final = 3  # waits told in the sentence; all of them are in the receipt
 
 Receipt = Mapping[str, Any]
@@ -26,10 +27,9 @@ def text(content: str) -> dict[str, Any]:
     return {"type": "text", "text": content}
 
 
-def fault(tool: str, error: OnefoldError, run_id: str | None = None) -> dict[str, Any]:
+def fault(tool: str, error: OnefoldError) -> dict[str, Any]:
     """A result that says what did not happen, as text only."""
-    result: dict[str, Any] = {"content": [text(spoken(tool, error))], "isError": True}
-    return result | ({"_meta": {RUN_ID: run_id}} if run_id else {})
+    return {"content": [text(spoken(tool, error))], "isError": True, **COMPLETE}
 
 
 def called(receipt: Receipt) -> dict[str, Any]:
@@ -47,7 +47,7 @@ def trouble(receipt: Receipt) -> dict[str, Any] | None:
     attempts = (receipt.get("error") or {}).get("attempts")
     if isinstance(attempts, int):
         sentence += f" It was tried {attempts} time{'s' if attempts != 1 else ''}."
-    return {"content": [text(sentence)], "isError": True, "_meta": {RUN_ID: receipt["run_id"]}}
+    return {"content": [text(sentence)], "isError": True, "_meta": {RUN_ID: receipt["run_id"]}, **COMPLETE}
 
 
 def looked_at(receipt: Receipt) -> dict[str, Any]:
@@ -59,6 +59,7 @@ def looked_at(receipt: Receipt) -> dict[str, Any]:
         "structuredContent": receipt,
         "isError": False,
         "_meta": {RUN_ID: receipt["run_id"]},
+        **COMPLETE,
     }
 
 
@@ -66,7 +67,7 @@ def listed(receipts: Sequence[Receipt], after: str | None) -> dict[str, Any]:
     page: dict[str, Any] = {"items": list(receipts)}
     if after is not None:
         page["next"] = after
-    return {"content": [text(canonical(page).decode())], "structuredContent": page, "isError": False}
+    return {"content": [text(canonical(page).decode())], "structuredContent": page, "isError": False, **COMPLETE}
 
 
 def opening(receipt: Receipt) -> str:
