@@ -66,6 +66,17 @@ def test_a_lone_class_may_carry_its_name(kind: Any, values: st.SearchStrategy[An
     assert codec.to_json(value)["type"] == (getattr(kind, "__origin__", None) or kind).__name__
 
 
+@pytest.mark.parametrize("kind, values", ALL)
+@settings(max_examples=10)
+@given(data=st.data())
+def test_two_values_never_have_the_same_bytes(kind: Any, values: st.SearchStrategy[Any], data: st.DataObject) -> None:
+    codec = codec_of(kind)
+    one, other = data.draw(values), data.draw(values)
+    if one != other:
+        assert codec.encode(one) != codec.encode(other)
+        assert codec.slim(one) != codec.slim(other)
+
+
 @given(st.lists(deposits | payouts, max_size=4))
 def test_many_are_written_and_read_as_one_by_one(values: list[Any]) -> None:
     codec = codec_of(Deposit | PayOut)
