@@ -19,8 +19,8 @@ Stages = Callable[..., Awaitable[Stage]]
 async def stages(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Stages]:
     async with AsyncExitStack() as stack:
 
-        async def make(*parts: object, **values: Any) -> Stage:
-            store = "memory:" if request.param == "memory" else tmp_path / "store"
+        async def make(*parts: object, store_name: str = "store", **values: Any) -> Stage:
+            store = "memory:" if request.param == "memory" else tmp_path / store_name
             return await stack.enter_async_context(staged(*parts, store=store, **values))
 
         yield make

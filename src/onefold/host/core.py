@@ -25,6 +25,7 @@ from onefold.node.node import Home, Node
 from onefold.node.resident import Resident
 from onefold.store.contract import AuthorSpace, Query, Schema, World
 from onefold.terms.codec import digest
+from onefold.terms.ids import ActorId
 
 MAIN = "main"
 log = logging.getLogger("onefold.host")
@@ -76,11 +77,12 @@ class Core:
         self.node = Node(clock.now, self, config.node.capacity)
         self.ports: dict[str, Port[Any, Any] | Local] = dict(catalog.ports)
         self.point = point
-        self.sender = Sender(self.node, self.ports, clock.now, point)
+        self.sender = Sender(self.node, self.ports, clock.now, point, self.gave_up)
         self.places: list[Place] = []
         self.spaces: dict[str, AuthorSpace] = {}
         self.driver = Driver(clock, self.node, lambda: self.places)
         self.heard: list[Heard] = []
+        self.parked: list[Callable[[ActorId], None]] = []
 
     def keep(
         self,
@@ -135,6 +137,10 @@ class Core:
 
     def send(self, resident: Resident, item: Outstanding) -> None:
         self.sender.send(resident, item)
+
+    def gave_up(self, at: ActorId) -> None:
+        for told in self.parked:
+            told(at)
 
     def armed(self, space: str, at: int) -> None:
         self.driver.armed(space, at)

@@ -17,6 +17,7 @@ from onefold.actuators.executing import run_pass
 from onefold.actuators.state import State
 from onefold.actuators.words import Event, Fact, PassEnded, RunPass, Stepped
 from onefold.host.core import Core
+from onefold.kernel.drain import moved
 from onefold.kernel.port import Inner, Step
 from onefold.node.author import author
 from onefold.node.resident import Resident
@@ -35,6 +36,7 @@ class RunActor:
         self._at = at
         self._resident = resident
         self._decide = resident.module.decide
+        self._found = next((row for row in resident.owed.values() if row.port == "pass" and row.found), None)
 
     @property
     def state(self) -> State:
@@ -56,7 +58,9 @@ class RunActor:
         if isinstance(event, Stepped):
             self._core.point("step-returned")
         decide = partial(_decide, self._decide, event)
-        reply = await self._core.node.fold(self._at, step_id(id), b"", decide, probe=False)
+        found, self._found = self._found, None
+        change = None if found is None else moved(found)
+        reply = await self._core.node.fold(self._at, step_id(id), b"", decide, probe=False, change=change)
         if self._resident.gone:
             # What it watches was dropped after a lost commit: it is run anew, from the rows.
             raise StoreUnavailable(self._at.kind, "the run was read anew after a commit whose answer was lost")

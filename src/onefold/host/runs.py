@@ -15,18 +15,17 @@ from datetime import datetime
 from functools import partial
 from typing import Any
 
-from msgspec import Raw
+from msgspec import Raw, structs
 
 from onefold.actuators.declare import Actuator
 from onefold.actuators.journal import rows
-from onefold.actuators.receipt import Picture, Receipt, picture, receipt_of
+from onefold.actuators.receipt import Picture, Receipt, Trouble, picture, receipt_of
 from onefold.actuators.tables import RUN
 from onefold.actuators.words import Begun, Cancel, Reopen, Sent
 from onefold.host.caller import Caller
 from onefold.host.core import Core
 from onefold.host.modules import Page
-from onefold.kernel.fold import Folded
-from onefold.node.resident import Resident
+from onefold.kernel.drain import again
 from onefold.store.contract import Query
 from onefold.terms.codec import canonical, digest
 from onefold.terms.errors import Contended, KeyConflict, NotFound
@@ -98,7 +97,8 @@ class RunVerbs:
         self._by_tag: dict[str, list[str]] = {}
         for name in self._core.catalog.actuators:
             self._by_tag.setdefault(run_tag(name), []).append(name)
-        self._core.heard.append(self._run_folded)
+        self._core.heard.append(lambda resident, folded: self._wake(resident.at, resident.durable))
+        self._core.parked.append(lambda at: self._wake(at, None))
 
     # --- starting ---------------------------------------------------------------------------
 
@@ -199,9 +199,9 @@ class RunVerbs:
     async def ended(self, run_id: str, *, caller: Caller) -> Picture:
         """Wait until the run has ended or is parked, however long that takes."""
         at = await self._actor(run_id, caller)
-        while (state := await self._core.node.read(at)).status not in RESTED:
+        while (shown := await self._picture(at)).status not in RESTED:
             await self._changed(at, only_rest=True)
-        return picture(state)
+        return shown
 
     async def runs_list(
         self,
@@ -256,8 +256,13 @@ class RunVerbs:
     async def run_retry(self, run_id: str, *, caller: Caller) -> Receipt:
         """Reopen a failed or parked run: what succeeded is kept, the failure that ended it is tried anew."""
         at = await self._actor(run_id, caller)
+        resident = await self._core.node.activate(at)
+        for row in [row for row in resident.owed.values() if row.next_at is None]:
+            tried = again(row, self._core.clock.now())
+            await self._core.node.fold(at, None, b"", None, change=tried, replies=False, probe=False)
         id = self._chance(16).hex()
         await self._tell(at, f"retry/{id}", b"", Reopen(id, run_id))
+        self._core.node.send_due(await self._core.node.activate(at))
         return receipt_of(await self._picture(at))
 
     async def _tell(self, at: ActorId, event: str, told: bytes, word: Any) -> Any:
@@ -310,7 +315,15 @@ class RunVerbs:
         return list(found)
 
     async def _picture(self, at: ActorId) -> Picture:
-        return picture(await self._core.node.read(at))
+        """The run as it is. One whose pass was given up on is parked, whatever its facts say."""
+        resident = await self._core.node.activate(at)
+        shown = picture(resident.durable)
+        if shown.status == "running":
+            given_up = [row for row in resident.owed.values() if row.port == "pass" and row.next_at is None]
+            if given_up:
+                cause = Trouble("parked", f"its pass was given up on: {given_up[0].error}")
+                return structs.replace(shown, status="parked", trouble=cause)
+        return shown
 
     async def _rest(self, at: ActorId, shown: Picture, wait_ms: int) -> Picture:
         """Until the run ended, or went on and rested at something longer than what is left of the wait."""
@@ -322,7 +335,8 @@ class RunVerbs:
             if left <= 0 or (shown.status == "waiting" and not rested_before and not self._soon(shown, left)):
                 break
             try:
-                await asyncio.wait_for(self._changed(at), left)
+                async with asyncio.timeout(left):  # not wait_for: it would look away for one turn of the loop
+                    await self._changed(at)
             except TimeoutError:
                 break
             shown = await self._picture(at)
@@ -349,17 +363,18 @@ class RunVerbs:
             if not waiters and self._waiters.get(at) is waiters:
                 del self._waiters[at]
 
-    def _run_folded(self, resident: Resident, folded: Folded) -> None:
-        waiters = self._waiters.get(resident.at) if self._waiters else None
+    def _wake(self, at: ActorId, state: Any) -> None:
+        """Tell those who wait for this run that it changed; `state` None: its pass was given up on."""
+        waiters = self._waiters.get(at) if self._waiters else None
         if waiters is None:
             return
-        rested = resident.durable.status in RESTED
+        rested = state is None or state.status in RESTED
         for waiter in [each for each in waiters if rested or not each[1]]:
             waiters.remove(waiter)
             if not waiter[0].done():
                 waiter[0].set_result(None)
         if not waiters:
-            del self._waiters[resident.at]
+            del self._waiters[at]
 
 
 def _decide(decide: Any, event: Any, state: Any, now: datetime) -> Any:

@@ -38,11 +38,13 @@ class Sender:
         ports: Mapping[str, Port[Any, Any] | Local],
         now: Callable[[], int],
         point: Callable[[str], None],
+        gave_up: Callable[[ActorId], None],
     ) -> None:
         self._node = node
         self._ports = ports
         self._now = now
         self._point = point
+        self._gave_up = gave_up
         self._tasks: set[asyncio.Task[None]] = set()
         self._closing = False
         self.failures = 0
@@ -140,6 +142,8 @@ class Sender:
 
     async def _change(self, at: ActorId, item: Outstanding) -> None:
         await self._node.fold(at, None, b"", None, change=item, replies=False, probe=False)
+        if item.next_at is None:
+            self._gave_up(at)
 
     # --- what came back -----------------------------------------------------------------------
 

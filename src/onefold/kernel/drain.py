@@ -62,6 +62,12 @@ def again(row: Outstanding, now: int) -> Outstanding:
     return replace(row, tries=0, next_at=now, state="ready", in_flight=False)
 
 
+def moved(row: Outstanding) -> Outstanding:
+    """A row found in the store whose send has got somewhere: what it gets to counts anew, or a long
+    one that is cut off often would be given up on."""
+    return replace(row, tries=0, state="ready", error=None, found=False)
+
+
 def after_failure(row: Outstanding, now: int, error: str, limit: int = LIMIT) -> Outstanding:
     """The row after a failed send at `now` (ms): backed off, or parked with its last error."""
     tries = row.tries if row.state == "sending" else row.tries + 1

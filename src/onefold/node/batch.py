@@ -94,6 +94,8 @@ class Batch:
             self.by_event[event] = turn
         if turn.removes is not None:
             self.removed.append((turn.removes,))
+        if turn.change is not None:
+            self.changed.append((turn.resident, turn.change))
         if folded.owed:
             self.owed.extend(_owed_row(base, item) for item in folded.owed)
             self.named.extend((turn, (base.actor, key, digest), n) for n, key, digest in folded.named)

@@ -156,7 +156,7 @@ class Node:
         removes: int | None = None,
         change: Outstanding | None = None,
     ) -> Any:
-        """Fold one thing into an actor; its reply, after the commit.
+        """Fold one thing into an actor; its reply, after the commit. `change` rides along.
 
         Raises: KeyConflict, Busy, TooLarge, StoreUnavailable, DecideFailed, WaitsForCode; OutcomeUnknown
         when the commit's answer was lost twice.
@@ -168,9 +168,12 @@ class Node:
                 resident = await self.activate(at)
             else:
                 self._residents.move_to_end(at)
-            owes = removes if removes is not None else change.n if change is not None else None
-            if owes is not None and owes not in resident.owed:
+            if removes is not None and removes not in resident.owed:
                 return None  # it was confirmed or dropped meanwhile
+            if change is not None and change.n not in resident.owed:
+                if decide is None:
+                    return None
+                change = None
             future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
             turn = Turn(resident, event, digest, decide, future, replies, probe or unknown > 0, removes, change)
             lane = self._kinds[at.kind].home.lane
