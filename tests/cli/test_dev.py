@@ -102,6 +102,7 @@ def test_dev_reloads_on_a_change_and_loses_no_run(shell: Any, tmp_path: Path) ->
 
     file.write_text(APP.replace("WORD", "good day"))
     dev.until("app.py changed; reloading")
+    dev.until("serves app on")
     assert greeting(url, "carla")["result"] == "good day carla"
     httpx2.post(f"{url}/runs/{waiting}/events/Go", json={})
     ended = httpx2.get(f"{url}/runs/{waiting}", params={"wait": "20"}, timeout=30).json()

@@ -35,11 +35,14 @@ class Process:
     _said: asyncio.Task[None] | None = field(default=None, repr=False)
 
     @classmethod
-    async def spawn(cls, arguments: Sequence[str], listening: socket.socket) -> Self:
-        """Start `onefold dev ARGUMENTS` as a child that is handed the socket and a control channel."""
+    async def spawn(cls, arguments: Sequence[str], listening: socket.socket, *, again: bool) -> Self:
+        """Start `onefold dev ARGUMENTS` as a child that is handed the socket and a control channel.
+
+        again: the addresses were printed before.
+        """
         ours, theirs = socket.socketpair()
         with theirs:
-            handed = f"{listening.fileno()},{theirs.fileno()}"
+            handed = f"{listening.fileno()},{theirs.fileno()},{int(again)}"
             command = (sys.executable, "-c", START, "dev", *arguments, "--no-reload", "--handed", handed)
             process = await asyncio.create_subprocess_exec(*command, pass_fds=(listening.fileno(), theirs.fileno()))
         reader, writer = await asyncio.open_connection(sock=ours)
@@ -91,7 +94,8 @@ class Handed:
     """The child's side: what it was handed, and the words it exchanges."""
 
     def __init__(self, handed: str) -> None:
-        listening, control = handed.split(",")
+        listening, control, again = handed.split(",")
+        self.again = again == "1"
         self.socket = socket.socket(fileno=int(listening))
         self._control = socket.socket(fileno=int(control))
 

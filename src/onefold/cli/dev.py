@@ -9,6 +9,7 @@ an approval was not an Approved any more; each change now gets a fresh process.
 from __future__ import annotations
 
 import asyncio
+import itertools
 import signal
 import socket
 from collections.abc import Sequence
@@ -75,6 +76,9 @@ def _greet(host: Host, staged: Staged, listening: socket.socket, kept: Handed | 
     name, port = listening.getsockname()[:2]
     url = f"http://{f'[{name}]' if ':' in name else name}:{port}"
     click.echo(f"onefold dev serves {staged.title} on {url} (store: {staged.config.store})")
+    if kept is not None and kept.again:
+        kept.serving()
+        return
     tools = {each.name: each.input_schema for each in host.catalog.actuators.values()}
     for line in addresses(staged.title, url, tools, keyed=bool(staged.config.keys)):
         click.echo(line)
@@ -116,9 +120,10 @@ async def _kept(arguments: Sequence[str], listening: socket.socket, folders: Seq
     from onefold.cli.files import picture
     from onefold.cli.reload import keep_serving
 
+    spawned = itertools.count()
     keeping = asyncio.create_task(
         keep_serving(
-            spawn=lambda: Process.spawn(arguments, listening),
+            spawn=lambda: Process.spawn(arguments, listening, again=next(spawned) > 0),
             look=lambda: picture(folders),
             pause=_pause,
             say=lambda text: click.echo(f"onefold dev: {text}", err=True),

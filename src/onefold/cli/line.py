@@ -32,10 +32,6 @@ ANSWER_S = 45.0  # longer than the 25 s that an answer may wait
 ANYWHERE = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - not bound: where an app listens everywhere, ask here
 
 
-class _Nobody(Exception):
-    """Nothing listens at the address."""
-
-
 class Line:
     """A context manager. `url` None: the address of onefold.toml, then the store. `principal`: act as it."""
 
@@ -83,22 +79,24 @@ class Line:
             headers["content-type"] = "application/json"
         request = functools.partial(self._send, method, where, params=query, content=body, headers=headers)
         client = self._client or self._dial()
-        try:
-            return _read(await request(client))
-        except _Nobody:
+        got = await request(client)
+        if got is None:
             base = str(client.base_url)
             if self._opened or self._url:
-                raise Unanswered(base, "nothing listens there") from None
+                raise Unanswered(base, "nothing listens there")
             await client.aclose()
-            return _read(await request(await self._open(base)))
+            got = await request(await self._open(base))
+        assert got is not None
+        return _read(got)
 
-    async def _send(self, method: str, where: str, client: httpx2.AsyncClient, **parts: Any) -> httpx2.Response:
+    async def _send(self, method: str, where: str, client: httpx2.AsyncClient, **parts: Any) -> httpx2.Response | None:
+        """The response, or None when nothing listens there."""
         import httpx2
 
         try:
             return await client.request(method, where, **parts)
         except httpx2.ConnectError:
-            raise _Nobody from None
+            return None
         except (httpx2.HTTPError, httpx2.InvalidURL) as error:
             why = f"{type(error).__name__}; what was sent may have been taken"
             raise Unanswered(str(client.base_url), why) from None
