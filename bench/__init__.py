@@ -1,0 +1,14 @@
+"""bench - Onefold beside its peers and beside what the disk allows, in one interleaved run.
+
+For: `python -m bench`, which measures the table of goals and writes bench/RESULTS.md.
+Never: compares figures of two runs (the machine is never equally quiet twice: only ratios of one run
+are goals); counts an answer that no fsync stood behind; keeps anything but the results.
+Was wrong once: each contender measured to its end, one after the other. Whoever came while the disk
+was busy lost, and the table said so for months.
+
+    measures, answering    what a contender needs: samples, and lines that it answers (no other imports)
+    contenders/            child processes: each answers `workload callers seconds`
+    child, interleave      starting, stopping and asking them in turns
+    sleepers, waiters, starts, growth, honesty     what is no rate: each a scene of its own
+    goals, results         what was to be reached, and the report
+"""

@@ -1,0 +1,178 @@
+"""bench.__main__ - `python -m bench`: everything, one after the other, and bench/RESULTS.md at its end.
+
+For: the order of the run, `--quick`, `--rounds`, and parts of it by name.
+Never: leaves a process running; keeps its stores.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from bench import honesty, places, profiles, scenes
+from bench.child import Child, Failed
+from bench.goals import Line, Measured, lines
+from bench.interleave import Case, run
+from bench.places import SCRATCH, Missing, log, scratch
+from bench.results import report
+from bench.scenes import module
+
+PARTS = ("rates", "sleepers", "waiters", "starts", "growth", "honesty")
+PROFILED_S = 3.0
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """How much of everything."""
+
+    rounds: int
+    seconds: float
+    runs: int
+    spread_s: float
+    starts: int
+    sizes: tuple[int, ...]
+
+
+FULL = Size(rounds=4, seconds=2.0, runs=10_000, spread_s=60.0, starts=7, sizes=(100, 1_000, 10_000))
+QUICK = Size(rounds=1, seconds=1.0, runs=300, spread_s=2.0, starts=1, sizes=(10, 100, 300))
+
+
+def commands(failed: dict[str, str]) -> dict[str, list[str]]:
+    """How each contender is started; one that cannot be had is a line in `failed`."""
+    wrk = places.tool("wrk")
+    made: dict[str, Callable[[], list[str]]] = {
+        "fold": lambda: module("fold", scratch("fold")),
+        "disk": lambda: module("disk", scratch("disk")),
+        "served": lambda: module("served", wrk, "post", scratch("served")),
+        "workerd": lambda: module("workerd", wrk, places.workerd(), scratch("workerd")),
+        "runs": lambda: module("runs", scratch("runs")),
+        "dbos": lambda: _peer("dbos_runs", scratch("dbos")),
+        "restate": lambda: _peer("restate_runs", wrk, places.restate_server(), scratch("restate")),
+        "absurd": lambda: _peer("absurd_runs", scratch("absurd")),
+        "tool": lambda: module("served", wrk, "mcp", scratch("tool")),
+        "package": lambda: module("mcp_package", wrk),
+    }
+    found: dict[str, list[str]] = {}
+    for name, make in made.items():
+        try:
+            found[name] = make()
+        except Missing as missing:
+            failed[name] = str(missing)
+    return found
+
+
+def _peer(name: str, *words: object) -> list[str]:
+    return [places.peers_python(), *module(name, *words)[1:]]
+
+
+def cases(seconds: float) -> list[Case]:
+    """One round, in this order."""
+    both = [(name, callers) for callers in (1, 64) for name in ("fold", "disk")]
+    return [
+        *(Case(name, "fold" if name == "fold" else "rows", callers, seconds) for name, callers in both),
+        *(Case(name, "post", callers, seconds) for callers in (1, 8, 64) for name in ("served", "workerd")),
+        *(Case(n, "ten", callers, seconds) for callers in (1, 64) for n in ("runs", "dbos", "restate", "absurd")),
+        *(Case(name, "mcp", callers, seconds) for callers in (8, 64) for name in ("tool", "package")),
+    ]
+
+
+def rates(taken: Measured, size: Size, failed: dict[str, str]) -> dict[str, list[str]]:
+    """The interleaved rounds; the profiles of those of ours that fall short."""
+    children: dict[str, Child] = {}
+    try:
+        for name, command in commands(failed).items():
+            try:
+                children[name] = Child(name, command, log(name))
+            except Failed as fault:
+                failed[name] = str(fault)
+                continue
+            children[name].stand()
+        taken.rounds = run(children, cases(size.seconds), size.rounds)
+        failed.update(taken.rounds.failed)
+        return falling_short(lines(taken), children, failed)
+    finally:
+        for child in children.values():
+            child.close()
+
+
+def falling_short(table: Sequence[Line], children: Mapping[str, Child], failed: dict[str, str]) -> dict[str, list[str]]:
+    """Where the time of each workload goes that falls short, by row."""
+    found: dict[str, list[str]] = {}
+    for line in table:
+        if line.reached != "no" or line.profile is None or line.row in found:
+            continue
+        name, workload, callers = line.profile
+        for child in children.values():
+            child.stand()
+        children[name].go_on()
+        try:
+            found[line.row] = profiles.look(children[name], workload, callers, PROFILED_S)
+        except (Failed, Missing) as fault:
+            failed[f"profile of {line.row}"] = str(fault)
+    return found
+
+
+def rest(taken: Measured, size: Size, parts: Sequence[str], failed: dict[str, str]) -> None:
+    """The scenes."""
+    attempted = scenes.attempted
+    if "sleepers" in parts:
+        taken.minute = attempted("sleepers over a while", lambda: scenes.sleepers(size.runs, size.spread_s), failed)
+        taken.instant = attempted("sleepers at one instant", lambda: scenes.sleepers(size.runs, 0), failed)
+    if "waiters" in parts:
+        for count in size.sizes:
+            taken.waiters[count] = attempted(f"{count} waiters", partial(scenes.waiters, count), failed)
+    if "starts" in parts:
+        taken.start = attempted("starts", lambda: scenes.starts(size.starts), failed)
+        taken.tool_start = attempted("starts with MCP", lambda: scenes.tool_starts(size.starts), failed)
+    if "growth" in parts:
+        taken.histories = attempted("history", lambda: scenes.histories(size.sizes), failed)
+        taken.wakes = attempted("wakes", lambda: scenes.wakes(size.sizes), failed)
+
+
+def truths(failed: dict[str, str]) -> list[honesty.Check]:
+    found: dict[str, str | None] = {"strace": None, "workerd": None}
+    for name, find in (("strace", lambda: places.tool("strace")), ("workerd", places.workerd)):
+        try:
+            found[name] = find()
+        except Missing as missing:
+            failed[name] = str(missing)
+    return honesty.checks(places.tool("wrk"), found["strace"], found["workerd"], failed)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m bench", description="Onefold beside its peers, in one run.")
+    parser.add_argument("--quick", action="store_true", help="a minute: that everything works, no measurement")
+    parser.add_argument("--rounds", type=int, help="interleaved rounds; 4 and more make a measurement")
+    parser.add_argument("--part", action="append", choices=PARTS, help="only this part; may be given again")
+    parser.add_argument("--to", type=Path, help="where the report goes instead of bench/RESULTS.md")
+    asked = parser.parse_args()
+    size = QUICK if asked.quick else FULL
+    if asked.rounds:
+        size = Size(asked.rounds, size.seconds, size.runs, size.spread_s, size.starts, size.sizes)
+    parts = asked.part or PARTS
+    failed: dict[str, str] = {}
+    taken = Measured(runs=size.runs, spread_s=size.spread_s)
+    try:
+        found = rates(taken, size, failed) if "rates" in parts else {}
+        rest(taken, size, parts, failed)
+        checks = truths(failed) if "honesty" in parts else []
+    except Missing as missing:
+        print(missing, file=sys.stderr)
+        return 1
+    finally:
+        shutil.rmtree(SCRATCH, ignore_errors=True)
+    table = lines(taken)
+    written = report(taken, table, checks, found, failed, rounds=size.rounds, quick=asked.quick)
+    place = asked.to or (SCRATCH.parent / "bench-quick.md" if asked.quick or asked.part else places.RESULTS)
+    place.write_text(written, encoding="utf-8")
+    print(written)
+    return 0 if all(check.holds for check in checks) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,98 @@
+"""bench.contenders.served - Onefold behind HTTP, as `onefold serve` runs it, driven by wrk.
+
+For: `post` (events of the counter) and `mcp` (calls of the tool `add`), callers, seconds.
+Never: serves otherwise than a person would: the command, uvicorn, its own settings.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from bench.answering import answer
+from bench.contenders.counting import NOTE
+from bench.measures import Sample
+from bench.wrk import free_port, listening, load, script
+
+ROOT = Path(__file__).resolve().parents[2]
+TARGETS = {"post": "bench/contenders/counting.py", "mcp": "bench/contenders/adding.py"}
+PATHS = {"post": "/modules/counter/events", "mcp": "/mcp"}
+VERSION = "2026-07-28"
+
+
+class Server:
+    """`onefold serve` on a free port."""
+
+    def __init__(self, target: str, store: Path) -> None:
+        self.port = free_port()
+        command = str(Path(sys.executable).with_name("onefold"))
+        serve = ["serve", target, "--listen", f"127.0.0.1:{self.port}", "--store", str(store)]
+        self.process = subprocess.Popen([sys.executable, command, *serve], cwd=ROOT, stdout=subprocess.DEVNULL)
+        listening(self.port, self.process)
+
+    def stop(self) -> None:
+        self.process.send_signal(signal.SIGTERM)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self.process.wait(20)
+        self.process.kill()
+        self.process.wait()
+
+
+def mcp_body(number: str) -> tuple[str, dict[str, str]]:
+    """A `tools/call` of the newest revision, as an expression of Lua, and its headers."""
+    meta = {
+        "io.modelcontextprotocol/protocolVersion": VERSION,
+        "io.modelcontextprotocol/clientInfo": {"name": "bench", "version": "1"},
+        "io.modelcontextprotocol/clientCapabilities": {},
+    }
+    call = {"name": "add", "arguments": {"a": 1, "b": 2}, "_meta": meta}
+    text = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call})
+    headers = {
+        "accept": "application/json, text/event-stream",
+        "mcp-protocol-version": VERSION,
+        "mcp-method": "tools/call",
+        "mcp-name": "add",
+    }
+    before, after = text.split('"b": 2')
+    return f"""'{before}"b": ' .. {number} .. '{after}'""", headers
+
+
+def requests(workload: str) -> Path:
+    """The script of a workload: each event with an id of its own, each call with another argument."""
+    if workload == "mcp":
+        body, headers = mcp_body("n")
+        return script("'/mcp'", body, headers)
+    tag = f"{os.getpid()}-{time.time_ns():x}"
+    event = """'{"type":"Add","id":"%s-' .. n .. '","counter":"c' .. who .. '","by":3,"order":"A-' .. n .. '","note":"%s"}'"""
+    return script(f"'{PATHS[workload]}'", event % (tag, NOTE))
+
+
+def drive(program: str, workload: str, server: Server, callers: int, seconds: float) -> Sample:
+    lua = requests(workload)
+    try:
+        return load(program, f"http://127.0.0.1:{server.port}", callers, seconds, lua)
+    finally:
+        lua.unlink()
+
+
+def main(program: str, workload: str, folder: Path) -> None:
+    server = Server(TARGETS[workload], folder / "store")
+    try:
+        answer(
+            {
+                workload: lambda callers, seconds: drive(program, workload, server, callers, seconds),
+                "pid": lambda callers, seconds: {"pid": server.process.pid},
+            }
+        )
+    finally:
+        server.stop()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], sys.argv[2], Path(sys.argv[3]))

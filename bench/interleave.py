@@ -1,0 +1,78 @@
+"""bench.interleave - rounds in which every contender takes its turn while the others stand still.
+
+For: rates that may be divided by each other.
+Never: measures two at once; drops a slow round (medians do not need that).
+Was wrong once: contenders that only idled. A poll every 20 ms of one was a tenth of another's core.
+"""
+
+from __future__ import annotations
+
+import gc
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from bench.child import Child, Failed
+from bench.measures import Sample, median, spin
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One figure to be taken: whom to ask what, with how many callers, for how long."""
+
+    contender: str
+    workload: str
+    callers: int
+    seconds: float = 2.0
+
+    @property
+    def label(self) -> str:
+        return f"{self.contender} {self.workload} {self.callers}"
+
+
+@dataclass
+class Rounds:
+    """Samples by label, in the order of the rounds, the spin before each, and what failed."""
+
+    samples: dict[str, list[Sample]] = field(default_factory=dict)
+    spins: list[float] = field(default_factory=list)
+    failed: dict[str, str] = field(default_factory=dict)
+
+    def rate(self, label: str) -> float:
+        """The median rate; 0 when it was never measured."""
+        return median([each.rate for each in self.samples.get(label, ())])
+
+    def middle(self, label: str, field_name: str) -> float:
+        """The median of one field of the samples."""
+        return median([getattr(each, field_name) for each in self.samples.get(label, ())])
+
+
+def run(children: Mapping[str, Child], cases: Sequence[Case], rounds: int) -> Rounds:
+    """Every case once a round."""
+    taken = Rounds()
+    for child in children.values():
+        child.stand()
+    for number in range(rounds):
+        for case in cases:
+            if case.contender in children and case.label not in taken.failed:
+                _turn(taken, children[case.contender], case, first=number == 0)
+        print(f"round {number + 1} of {rounds} done", file=sys.stderr)
+    for child in children.values():
+        child.go_on()
+    return taken
+
+
+def _turn(taken: Rounds, child: Child, case: Case, *, first: bool) -> None:
+    child.go_on()
+    gc.collect()
+    try:
+        if first:
+            child.ask(case.workload, case.callers, 0.3)  # the first answers open files and fill caches
+        taken.spins.append(spin())
+        told = child.ask(case.workload, case.callers, case.seconds)
+        taken.samples.setdefault(case.label, []).append(Sample(**told))
+    except Failed as fault:
+        taken.failed[case.label] = str(fault)
+        print(f"{case.label}: {fault}", file=sys.stderr)
+    finally:
+        child.stand()

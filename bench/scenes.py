@@ -1,0 +1,150 @@
+"""bench.scenes - what is no rate: sleepers, waiters and a kill, starts, costs that must not grow.
+
+For: one scene at a time, the contenders of the rounds being ended.
+Never: judges; goals does.
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from bench.child import Child, Failed, surroundings
+from bench.contenders.served import Server, mcp_body
+from bench.measures import median, resident_kib
+from bench.places import OURS, ROOT, log, scratch
+
+Told = dict[str, Any]
+DEAD_S = 2.0  # waits run out while nobody is there
+
+
+def module(name: str, *words: object) -> list[str]:
+    """The command of one of our contenders."""
+    return [OURS, "-m", f"bench.contenders.{name}", *map(str, words)]
+
+
+def attempted(name: str, scene: Callable[[], Told], failed: dict[str, str]) -> Told:
+    """What the scene tells, or nothing and a line in `failed`."""
+    print(f"{name} ...", file=sys.stderr)
+    try:
+        return scene()
+    except (Failed, OSError, ValueError, subprocess.SubprocessError) as fault:
+        failed[name] = f"{type(fault).__name__}: {fault}"
+        print(f"{name}: {fault}", file=sys.stderr)
+        return {}
+
+
+def sleepers(runs: int, seconds: float) -> Told:
+    """Lateness of `runs` runs due within `seconds`; 0: all at one instant."""
+    folder = scratch("sleeping")
+    child = Child("sleeping", module("sleeping", folder), log("sleeping"))
+    try:
+        child.tell("sleep", runs, seconds)
+        told = child.hear(runs / 100 + seconds + 120)
+        if "failed" in told:
+            raise Failed(told["failed"])
+        return told
+    finally:
+        child.close()
+
+
+def waiters(runs: int) -> Told:
+    """`runs` waiting runs, a kill, and a start: memory each, first new answer, all armed, in seconds from the exec."""
+    folder = scratch("waiting")
+    child = Child("waiting", module("waiting", folder), log("waiting"))
+    try:
+        child.tell("arm", runs, runs / 300 + DEAD_S + 5)
+        told = child.hear(runs / 50 + 120)
+        if "failed" in told:
+            raise Failed(told["failed"])
+    finally:
+        child.kill()
+    time.sleep(runs / 300 + DEAD_S + 5)
+    return {**told, **_back(folder)}
+
+
+def _back(folder: Path) -> Told:
+    start = time.perf_counter()
+    child = Child("back", module("waiting", "back", folder), log("waiting"), wait=False)
+    try:
+        child.hear(60)
+        first = time.perf_counter() - start
+        taken = child.hear(60)
+        armed = time.perf_counter() - start
+        if taken["wrong"]:
+            raise Failed(f"{taken['wrong']} waits that had run out ended otherwise")
+        return {"first_s": first, "armed_s": armed, "kib": resident_kib(child.process.pid)}
+    finally:
+        child.close()
+
+
+def starts(times: int) -> Told:
+    """From the exec to the first durable answer of a script with one module, and its memory then."""
+    taken: list[tuple[float, int]] = []
+    for number in range(times + 1):
+        folder = scratch("first")
+        start = time.perf_counter()
+        command = module("first", folder / "store")
+        with subprocess.Popen(command, cwd=ROOT, env=surroundings(), stdout=subprocess.PIPE, text=True) as process:
+            assert process.stdout is not None
+            said = process.stdout.readline().split()
+            elapsed = time.perf_counter() - start
+        if len(said) != 2:
+            raise Failed("the first answer did not come")
+        if number:  # the first fills the disk's cache
+            taken.append((elapsed, int(said[1])))
+    return {"seconds": median([each[0] for each in taken]), "kib": median([each[1] for each in taken])}
+
+
+def tool_starts(times: int) -> Told:
+    """From the exec of `onefold serve` to its first durable answer over MCP, and its memory then."""
+    taken: list[tuple[float, int]] = []
+    body, headers = mcp_body("n")
+    call = body[1:-1].replace("' .. n .. '", "2")
+    for number in range(times + 1):
+        folder = scratch("tool")
+        start = time.perf_counter()
+        server = Server("bench/contenders/adding.py", folder / "store")
+        try:
+            line = http.client.HTTPConnection("127.0.0.1", server.port, timeout=30)
+            line.request("POST", "/mcp", call, {"content-type": "application/json", **headers})
+            told = json.loads(line.getresponse().read())
+            elapsed = time.perf_counter() - start
+            if told["result"]["structuredContent"]["result"]["sum"] != 3:
+                raise Failed(f"the tool answered {told}")
+            if number:
+                taken.append((elapsed, resident_kib(server.process.pid)))
+        finally:
+            server.stop()
+    return {"seconds": median([each[0] for each in taken]), "kib": median([each[1] for each in taken])}
+
+
+def histories(sizes: Sequence[int]) -> Told:
+    """A turn's microseconds, warm and after a start, by length of history."""
+    return _by_size("history", "turn", sizes, 200)
+
+
+def wakes(sizes: Sequence[int]) -> Told:
+    """A single wake's lateness in milliseconds, by number of runs that sleep on."""
+    return _by_size("sleeping", "probe", sizes, 30)
+
+
+def _by_size(contender: str, workload: str, sizes: Sequence[int], times: int) -> Told:
+    told: Told = {}
+    for size in sizes:
+        child = Child(contender, module(contender, scratch(f"{contender}-{size}")), log(contender))
+        try:
+            child.tell(workload, size, times)
+            said = child.hear(size / 50 + 120)
+            if "failed" in said:
+                raise Failed(said["failed"])
+            told[str(size)] = said
+        finally:
+            child.close()
+    return told

@@ -1,0 +1,52 @@
+"""A row is reached when its median says so, and only then."""
+
+from __future__ import annotations
+
+import pytest
+
+from bench.goals import Line, Measured, lines
+from bench.interleave import Rounds
+from bench.measures import Sample
+
+
+@pytest.mark.parametrize(
+    "value,less,reached",
+    [
+        (None, False, "not measured"),
+        (0.29, False, "no"),
+        (0.3, False, "yes"),
+        (0.5, False, "aim"),
+        (0.51, True, "no"),
+        (0.5, True, "yes"),
+        (0.3, True, "aim"),
+    ],
+)
+def test_a_goal_is_a_bound_and_not_a_feeling(value: float | None, less: bool, reached: str) -> None:
+    must, aim = (0.5, 0.3) if less else (0.3, 0.5)
+    assert Line("row", "figure", value, must, aim, less=less).reached == reached
+
+
+def test_a_row_without_a_goal_is_never_reached_and_never_missed() -> None:
+    assert Line("row", "figure", 9.0, None, 0.5, less=True).reached == "-"
+
+
+def test_ratios_are_of_medians() -> None:
+    rounds = Rounds()
+    rounds.samples["fold fold 64"] = [Sample(rate, 1, 2, 3) for rate in (1.0, 30.0, 1000.0)]
+    rounds.samples["workerd post 64"] = [Sample(1.0, 1, 2, 3)]
+    found = lines(Measured(runs=10_000, spread_s=60, rounds=rounds))
+    (line,) = [each for each in found if each.figure.startswith("Onefold / workerd: 30")]
+    assert line.value == 30
+    assert line.reached == "yes"
+
+
+def test_what_was_not_measured_is_named() -> None:
+    assert {line.reached for line in lines(Measured(runs=10_000, spread_s=60))} == {"not measured"}
+
+
+def test_growth_is_the_largest_size_over_the_smallest() -> None:
+    told = {"100": {"late_ms": 2.0}, "10000": {"late_ms": 3.2}, "1000": {"late_ms": 9.0}}
+    found = lines(Measured(runs=1, spread_s=1, wakes=told))
+    (line,) = [each for each in found if "a wake" in each.row]
+    assert line.value == pytest.approx(1.6)
+    assert line.reached == "no"
