@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from onefold.host.config import Config, Hook, Key, Person, Smtp, find, settle
+from onefold.host.config import Config, Hook, Person, Smtp, find, settle
+from onefold.host.settings import Key
 from onefold.terms.errors import LoadRefused
 
 WHOLE = """

@@ -21,7 +21,7 @@ PAGE = 1000
 COLUMNS = ("run_id", "program", "name", "message", "since", "until")
 
 
-@click.command("approve")
+@click.command("approve", short_help="List what waits for approval, or decide it.")
 @click.argument("run_id", metavar="[RUN", required=False)
 @click.argument("name", metavar="NAME]", required=False)
 @click.option("--yes/--no", "approve", default=None, help="What is decided.")

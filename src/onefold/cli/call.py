@@ -21,7 +21,7 @@ DEFAULT_S, MOST_S = 20, 25  # what one answer over HTTP may wait; a longer --wai
 ENDED = ("done", "failed", "cancelled", "parked")
 
 
-@click.command("call")
+@click.command("call", short_help="Start a tool; print its result or its receipt.")
 @click.argument("tool")
 @click.argument("arguments", nargs=-1, metavar="[JSON | FIELD=VALUE ...]")
 @click.option(

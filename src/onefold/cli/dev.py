@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 LOOK_EVERY_S = 0.4  # how soon a change is seen; a look at a hundred files takes a millisecond
 
 
-@click.command("dev")
+@click.command("dev", short_help="Serve an app, reload it on changes, show what happens.")
 @click.argument("target", required=False)
 @click.option("--listen", metavar="HOST:PORT", help="Where to listen; by default 127.0.0.1:8600.")
 @click.option("--store", help="The store's folder, or memory: for one that ends with the process.")

@@ -16,7 +16,7 @@ import click
 from onefold.cli.options import target_of
 
 
-@click.command("serve")
+@click.command("serve", short_help="Serve an app, in production.")
 @click.argument("target", required=False)
 @click.option("--listen", metavar="HOST:PORT", help="Where to listen; by default 127.0.0.1:8600.")
 @click.option("--store", help="The store's folder, or memory: for one that ends with the process.")
