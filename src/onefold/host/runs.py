@@ -85,6 +85,14 @@ class Call:
         return Call(actuator, key, principal, written, digest(slim), actuator.agreeing(input))
 
 
+class Turns:
+    """Those who start an agreeing run at the same moment, one after another."""
+
+    def __init__(self) -> None:
+        self.lock = asyncio.Lock()
+        self.waiting = 0
+
+
 class RunVerbs:
     """Verbs on runs. `_core` is the opened application, `_chance(n)` gives n unguessable bytes."""
 
@@ -95,6 +103,7 @@ class RunVerbs:
         self._actors: OrderedDict[str, ActorId] = OrderedDict()
         self._waiters: dict[ActorId, list[tuple[asyncio.Future[None], bool]]] = {}
         self._by_tag: dict[str, list[str]] = {}
+        self._agreeing: dict[tuple[str, str | None, str | None], Turns] = {}
         for name in self._core.catalog.actuators:
             self._by_tag.setdefault(run_tag(name), []).append(name)
         self._core.heard.append(lambda resident, folded: self._wake(resident.at, resident.durable))
@@ -133,17 +142,33 @@ class RunVerbs:
         if key is not None:
             check_text(key, "key")
         call = Call.of(actuator, input, key, caller.principal)
-        for _ in range(AGREEING):
-            met = await self._meet(call)
-            if met is not None:
-                return Started(await self.receipt(met.key, wait_ms=wait_ms, caller=caller), True)
-            try:
-                new, at = await self._begin(call)
-            except Contended:
-                continue  # an agreeing run was made at the same moment: meet it
-            self._core.point("before-reply")
-            return Started(await self.receipt(at.key, wait_ms=wait_ms, caller=caller), replayed=not new)
-        raise Contended(f"the runs of {actuator.name} that agree with this call")
+        if call.agreeing is None:
+            new, at = await self._begin(call)
+        else:
+            new, at = await self._meet_or_begin(call)
+        self._core.point("before-reply")
+        return Started(await self.receipt(at.key, wait_ms=wait_ms, caller=caller), replayed=not new)
+
+    async def _meet_or_begin(self, call: Call) -> tuple[bool, ActorId]:
+        """The unfinished run that agrees with this call, or a new one; agreeing calls take turns."""
+        name = (call.actuator.name, call.principal, call.agreeing)
+        turns = self._agreeing.setdefault(name, Turns())
+        turns.waiting += 1
+        try:
+            async with turns.lock:
+                for _ in range(AGREEING):
+                    met = await self._meet(call)
+                    if met is not None:
+                        return False, met
+                    try:
+                        return await self._begin(call)
+                    except Contended:
+                        continue  # another process made an agreeing run at the same moment: meet it
+        finally:
+            turns.waiting -= 1
+            if not turns.waiting:
+                self._agreeing.pop(name, None)
+        raise Contended(f"the runs of {call.actuator.name} that agree with this call")
 
     async def _begin(self, call: Call) -> tuple[bool, ActorId]:
         """Fold the start of a run; whether this call made it, and its actor."""
@@ -165,8 +190,6 @@ class RunVerbs:
 
     async def _meet(self, call: Call) -> ActorId | None:
         """The unfinished run whose `dedupe_by` fields agree. Raises: KeyConflict when its other content differs."""
-        if call.agreeing is None:
-            return None
         name = call.actuator.name
         space = await self._core.space(name)
         wanted = (name, principal_text(call.principal), call.agreeing)

@@ -8,7 +8,6 @@ Was wrong once: a list of rows per fold. Sixty-four folds were two hundred state
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from onefold.kernel.alarm import Alarm
@@ -21,11 +20,12 @@ from onefold.terms.errors import Contended, KeyConflict, OnefoldError
 Beside: TypeAlias = "Callable[[Base, Sequence[Any]], Sequence[Append | Put]]"
 
 
-@dataclass(frozen=True, slots=True)
-class Retake:
-    """Nothing was written: these turns met a key, the rest is decided again."""
+class Retake(OnefoldError):
+    """Stays inside the node: nothing was written; these turns met a key, and the rest is decided again."""
 
-    refused: tuple[tuple[Turn, OnefoldError], ...]
+    def __init__(self, refused: Sequence[tuple[Turn, OnefoldError]]) -> None:
+        self.refused = tuple(refused)
+        super().__init__("turns of this batch met a key")
 
 
 class Batch:

@@ -25,7 +25,7 @@ from onefold.kernel.fold import Folded, Folder
 from onefold.kernel.tables import TURN
 from onefold.node.batch import Batch, Beside, Retake
 from onefold.node.resident import Resident, Turn
-from onefold.store.contract import Answer, Body, Done, Last, Outcome, Query, Refused, Row, Space, Unknown, Verb
+from onefold.store.contract import Answer, Body, Done, Last, Outcome, Query, Refusal, Refused, Row, Space, Unknown, Verb
 from onefold.terms.errors import Busy, DecideFailed, OnefoldError, OutcomeUnknown
 from onefold.terms.ids import principal_text
 from onefold.terms.instant import Instant, moment, up
@@ -109,7 +109,7 @@ class Lane:
 
     # --- deciding -------------------------------------------------------------------------
 
-    def body(self, answers: tuple[Answer, ...]) -> Body[Retake | None] | None:
+    def body(self, answers: tuple[Answer, ...]) -> Body[None] | None:
         batch = Batch()
         met: dict[tuple[Any, Any], Row] = {}
         if answers:
@@ -254,7 +254,7 @@ class Lane:
             turn.fault = fault
             batch.turns.append(turn)
 
-    def authored(self, turn: Turn) -> Body[Retake | None]:
+    def authored(self, turn: Turn) -> Body[None]:
         """The body of a turn that commits together with what its author wrote. `landed` must be told.
 
         Raises: the fault, when the turn is refused.
@@ -280,12 +280,11 @@ class Lane:
             return
         batch = self._flying.popleft()
         if isinstance(outcome, Done):
-            if isinstance(outcome.value, Retake):
-                self._drop(batch, dict(outcome.value.refused), Retaken())
-            else:
-                self._settle(batch)
+            self._settle(batch)
         elif isinstance(outcome, Unknown):
             self._drop(batch, {}, None)
+        elif isinstance(outcome.error, Retake):
+            self._drop(batch, dict(outcome.error.refused), Retaken())
         else:
             self._drop(batch, {}, outcome.error)
 
@@ -342,13 +341,13 @@ class Lane:
 NO_CHANGE = "the alarm was folded and changed nothing, yet its wake is still due"
 
 
-def _run(batch: Batch) -> Generator[tuple[Verb, ...], tuple[Answer, ...], Last[Retake | None]]:
+def _run(batch: Batch) -> Generator[tuple[Verb, ...], tuple[Answer, ...], Last[None]]:
     """The body: one question where a key must be known first, and one write."""
     if batch.void:
-        return Last((), Retake(()))
+        raise Refusal(Retake(()))
     questions = batch.questions()
     if questions:
         refused = batch.heard((yield questions))
         if refused:
-            return Last((), Retake(tuple(refused)))
+            raise Refusal(Retake(refused))
     return Last(batch.all_writes(), None)

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from onefold.host.caller import Caller, inside
+from onefold.host.caller import ALL, Caller, Right
 from onefold.host.config import Config, settle
 from onefold.host.host import Host
 from onefold.host.opening import make_world, open_host
@@ -50,8 +50,9 @@ class Stage:
         assert self._host is not None
         return self._host
 
-    def caller(self, principal: str | None = None) -> Caller:
-        return inside(principal)
+    def caller(self, principal: str | None = None, *, rights: Iterable[Right] = ALL) -> Caller:
+        """Who asks; with all rights unless said otherwise."""
+        return Caller(principal, frozenset(rights), principal or "test")
 
     async def open(self) -> Host:
         """Open a host over this stage's rows."""
