@@ -80,8 +80,16 @@ class Codec(Generic[T]):
         A default added by new code then changes no digest. What arrives as JSON is digested as it came,
         before this codec sees it, so a sender that spells a default out has another digest than one that does not.
         """
-        raw = self.encode(value)
-        return _write(self._slim(self.node.mirror(value))) if self._slim else raw
+        if self._slim is None:
+            return self.encode(value)
+        try:
+            mirror = self._out(value) if self._out else value
+            raw = _write(mirror)
+            if self._read(raw) == mirror and (raw.find(b"\\") < 0 or b"u0000" not in raw):
+                return _write(self._slim(mirror))
+        except WRITING as fault:
+            self._refuse_value(value, fault)
+        self._refuse_written(mirror, raw)
 
     def encode_many(self, values: Sequence[T]) -> bytes:
         """A JSON array of the values. Raises: BadArguments, whose fault names which."""
