@@ -14,6 +14,7 @@ from typing import Any
 import httpx2
 import pytest
 
+FREE = ("--listen", "127.0.0.1:0")
 START = "from onefold.cli import main; main()"
 APP = '''
 from pydantic import BaseModel
@@ -160,11 +161,11 @@ def test_serve_ends_cleanly_on_sigterm_and_prints_no_link(shell: Any, tmp_path: 
 @pytest.mark.parametrize(
     "arguments, toml, code, told",
     [
-        (("serve", "missing.py"), "", 2, "there is no such file"),
-        (("dev", "missing.py"), "", 2, "there is no such file"),
+        (("serve", "missing.py", *FREE), "", 2, "there is no such file"),
+        (("dev", "missing.py", *FREE), "", 2, "there is no such file"),
         (("serve", "app.py", "--listen", "0.0.0.0:0"), "", 2, "anybody could call"),
         (("dev", "app.py", "--listen", "0.0.0.0:0"), "", 2, "anybody could call"),
-        (("serve", "app.py"), 'keys = [{ secret_env = "AGENT_KEY", may = ["call"] }]', 2, "AGENT_KEY"),
+        (("serve", "app.py", *FREE), 'keys = [{ secret_env = "AGENT_KEY", may = ["call"] }]', 2, "AGENT_KEY"),
         (
             ("serve", "app.py", "--listen", "203.0.113.7:0"),
             'keys = [{ secret_env = "PATH", may = ["call"] }]',
