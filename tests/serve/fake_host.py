@@ -223,6 +223,7 @@ class FakeHost:
         self.counters: dict[tuple[str | None, str], list[dict[str, Any]]] = {}
         self.happenings: asyncio.Queue[Happening] = asyncio.Queue()
         self.waiting = 0
+        self.waited = asyncio.Event()
         self.is_ready = True
 
     # --- runs ----------------------------------------------------------------------------------
@@ -266,6 +267,7 @@ class FakeHost:
         run = self._run(run_id, caller)
         if wait_ms and run.receipt.status in ("running", "waiting"):
             self.waiting += 1
+            self.waited.set()
             try:
                 await asyncio.wait_for(run.changed.wait(), wait_ms / 1000)
             except TimeoutError:

@@ -65,8 +65,7 @@ async def test_a_look_may_wait_and_consumes_nothing(host: FakeHost, client: Asyn
     host.outcomes["refund_order"] = lambda _: Outcome("running")
     id = await started(client)
     look = asyncio.create_task(client.get(f"/runs/{id}", params={"wait": 25}))
-    while not host.waiting:
-        await asyncio.sleep(0)
+    await host.waited.wait()
     host.end(id, {"type": "Refunded", "refund_id": "re_2"})
     assert (await look).json()["result"]["refund_id"] == "re_2"
     assert (await client.get(f"/runs/{id}")).json()["result"]["refund_id"] == "re_2"
@@ -83,7 +82,7 @@ async def test_a_looker_that_leaves_ends_only_the_look(host: FakeHost, front: Fr
     assert host.runs[id].receipt.status == "running"
 
 
-@pytest.mark.parametrize("wait", ["26", "-1", "x", "１"])
+@pytest.mark.parametrize("wait", ["26", "-1", "x", "\uff11"])
 async def test_a_wait_beyond_25_seconds_is_refused(client: AsyncClient, wait: str) -> None:
     assert (await client.get("/runs/run_x", params={"wait": wait})).status_code == 422
 

@@ -113,8 +113,7 @@ async def test_an_unknown_tool_is_404_with_the_nearest_name(client: AsyncClient)
 async def test_a_running_call_is_held_until_it_ends(host: FakeHost, client: AsyncClient) -> None:
     host.outcomes["refund_order"] = lambda _: Outcome("running")
     call = asyncio.create_task(client.post("/tools/refund_order", json=ORDER))
-    while not host.waiting:
-        await asyncio.sleep(0)
+    await host.waited.wait()
     host.end(next(iter(host.runs)), {"type": "Refunded", "refund_id": "re_9"})
     told = await call
     assert (told.status_code, told.json()["result"]["refund_id"]) == (200, "re_9")

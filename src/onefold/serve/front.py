@@ -79,7 +79,7 @@ class Front:
         if scope["method"] != "POST" or not (path.startswith("/modules/") and path.endswith("/events")):
             await self._request(scope, receive, send)
             return
-        raw = b""
+        raw: bytes | None = None
         try:
             caller = self.access.caller(scope, self.access.check_names(scope))
             if "call" not in caller.rights:
@@ -95,7 +95,7 @@ class Front:
         await send({"type": "http.response.start", "status": 200, "headers": headers})
         await send({"type": "http.response.body", "body": body})
 
-    async def _event_fault(self, fault: Exception, raw: bytes, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _event_fault(self, fault: Exception, raw: bytes | None, scope: Scope, receive: Receive, send: Send) -> None:
         if isinstance(fault, bodies.ClientGone):
             self.counts[_EVENTS_OK[0], GONE] += 1
             return
@@ -111,9 +111,9 @@ class Front:
             await send({"type": "websocket.close", "code": 1008})
 
     @staticmethod
-    def _as_json_fault(error: OnefoldError, raw: bytes) -> OnefoldError:
+    def _as_json_fault(error: OnefoldError, raw: bytes | None) -> OnefoldError:
         """A body that is no JSON at all is 400; a wrong event stays 422."""
-        if isinstance(error, BadArguments) and raw:
+        if isinstance(error, BadArguments) and raw is not None:
             try:
                 bodies.json_of(raw)
             except OnefoldError as malformed:

@@ -46,7 +46,8 @@ class Tools:
             raise BadArguments([fault])
         key, wait_ms = ask.key(), ask.wait_ms()
         raw = await bodies.read(ask.scope, ask.receive)
-        started = await self.host.start(ask.params["name"], bodies.json_of(raw), key=key, caller=ask.caller)
+        arguments = bodies.json_of(raw) if raw else {}
+        started = await self.host.start(ask.params["name"], arguments, key=key, caller=ask.caller)
         receipt = started.receipt
         picture = receipt.to_json()
         if worth_waiting(picture, wait_ms, self.host.clock.now()):

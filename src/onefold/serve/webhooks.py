@@ -21,6 +21,7 @@ from onefold.terms.errors import BadSignature
 
 TOLERANCE_S: Final = 300  # both ways; what Standard Webhooks, Stripe and Slack agree on
 _DIGITS: Final = re.compile(rb"[0-9]{1,12}")  # ASCII only: int() also takes full-width digits and 1_000
+_ID: Final = re.compile(rb"[\x21-\x7e]{1,256}")
 _PREFIX: Final = "whsec_"
 _SIGNATURES: Final = 32  # of one header; a thousand would be a way to make us work
 
@@ -134,10 +135,9 @@ def _slack(headers: Headers, body: bytes, secrets: Sequence[str], now_s: int) ->
 
 
 def _named(id: bytes) -> str:
-    try:
-        return id.decode("ascii")
-    except UnicodeDecodeError:
-        raise _Refused("its id is not ASCII") from None
+    if not _ID.fullmatch(id):
+        raise _Refused("its id is not 1 to 256 printable ASCII characters")
+    return id.decode("ascii")
 
 
 class _Refused(Exception):
