@@ -75,11 +75,10 @@ class Bounded(HttpToolsProtocol):
         super().on_message_begin()
 
     def on_headers_complete(self) -> None:
-        self._open = False
-        if self._deadline is not None:
-            self._on_time()
+        self._on_time()
         if len(self.headers) > HEADERS_MOST or (self._size > HEADER_BYTES and self._weight() > HEADER_BYTES):
             self._refuse(_TOO_LARGE)
+        self._open = False
         self._size = 0
         if not self._refused:
             super().on_headers_complete()
@@ -92,8 +91,7 @@ class Bounded(HttpToolsProtocol):
     def on_message_complete(self) -> None:
         self._whole = True
         self._size = 0
-        if self._deadline is not None:
-            self._on_time()
+        self._on_time()
         if not self._refused:
             super().on_message_complete()
 
