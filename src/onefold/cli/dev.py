@@ -59,6 +59,7 @@ def _serve_here(target: str, flags: dict[str, Any], start: Path, handed: str | N
     if kept is not None and not kept.ready():
         return
     listening = kept.socket if kept is not None else stage.bound(staged.config.listen)
+    staged = staged.on(listening)
     stage.run(
         stage.serve(
             staged,

@@ -28,10 +28,10 @@ def serve(target: str | None, listen: str | None, store: str | None) -> None:
     staged = stage.stage(target_of(target, start), {"listen": listen, "store": store}, start)
     stage.fit_to_serve(staged.config)
     listening = stage.bound(staged.config.listen)
-    port = listening.getsockname()[1]
+    staged = staged.on(listening)
 
     def serving(_: object) -> None:
-        host = staged.config.listen[0]
+        host, port = staged.config.listen
         click.echo(f"onefold serves {staged.title} on http://{f'[{host}]' if ':' in host else host}:{port}")
 
     stage.run(stage.serve(staged, listening, serving=serving))

@@ -16,7 +16,7 @@ import signal
 import socket
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -46,6 +46,15 @@ class Staged:
     title: str
     dev: bool = False
     accept_rollback: bool = False
+
+    def on(self, listening: socket.socket) -> Staged:
+        """The same, where it really listens: port 0 took a free one, and links must name it."""
+        (host, asked), port = self.config.listen, listening.getsockname()[1]
+        if asked == port:
+            return self
+        public = self.config.public_url
+        public = public.removesuffix(f":{asked}") + f":{port}" if public.endswith(f":{asked}") else public
+        return replace(self, config=replace(self.config, listen=(host, port), public_url=public))
 
     @contextlib.asynccontextmanager
     async def opened(self, say: Callable[[str], None] | None = None) -> AsyncIterator[Host]:
