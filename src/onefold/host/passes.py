@@ -18,7 +18,7 @@ from onefold.actuators.state import State
 from onefold.actuators.words import Event, Fact, PassEnded, RunPass, Stepped
 from onefold.host.core import Core
 from onefold.kernel.drain import moved
-from onefold.kernel.port import Inner, Step
+from onefold.kernel.port import Inner
 from onefold.node.author import author
 from onefold.node.resident import Resident
 from onefold.store.contract import Tx
@@ -82,7 +82,7 @@ class RunActor:
 def pass_port(core: Core) -> Inner[RunPass, PassEnded]:
     """The port that runs passes. At most one pass of a run is outstanding: its row is."""
 
-    async def run(at: ActorId, step: Step, body: RunPass) -> PassEnded:
+    async def run(at: ActorId, body: RunPass) -> PassEnded:
         actuator = core.catalog.actuator(at.kind)
         resident = await core.node.activate(at)
         return await run_pass(RunActor(core, at, resident), actuator)

@@ -77,60 +77,57 @@ class Sender:
     async def _send(self, resident: Resident, item: Outstanding) -> None:
         at = resident.at
         try:
-            await self._through(at, resident, item)
+            port = self._ports.get(item.port)
+            if not isinstance(port, Port):
+                await self._fell(at, item, f"no part of this app provides the port {item.port!r}")
+                return
+            before = before_send(port.promise, item)
+            if before == "commit attempt":
+                item = attempt(item)
+                item.in_flight = True
+                await self._change(at, item)
+            elif before == "park":
+                await self._change(at, uncertain(item))
+                return
+            elif before == "give up":
+                await self._change(at, given_up(item))
+                return
+            answer = await self._ask(resident, port, item, find=before == "look up")
+            if answer is not _FELL:
+                await self._confirm(resident, item, answer)
         except OnefoldError as fault:
             log.warning("owed row %s of %s %s: %s", item.key, at.kind, at.key, fault)
         finally:
             resident.sending -= 1
             current = self._node.resident(at)
-            if current is not None and item.n in current.owed:
+            if current is not None and item.n in current.owed and not current.owed[item.n].confirmed:
                 current.owed[item.n].in_flight = False
 
-    async def _through(self, at: ActorId, resident: Resident, item: Outstanding) -> None:
-        port = self._ports.get(item.port)
-        if not isinstance(port, Port):
-            await self._fell(at, item, f"no part of this app provides the port {item.port!r}")
-            return
-        step = Step(leaving(resident.base, item.key), moment(item.at), item.tries + 1, at.principal)
+    async def _ask(self, resident: Resident, port: Port[Any, Any], item: Outstanding, *, find: bool) -> Any:
+        """Call the port with the sealed bytes. What it gave back, or _FELL when the try failed."""
         try:
             body = port.body.decode(item.body)
-        except OnefoldError as fault:
-            await self._fell(at, item, f"its bytes are not what the port takes: {fault}")
-            return
-        match before_send(port.promise, item):
-            case "park":
-                await self._change(at, uncertain(item))
-                return
-            case "give up":
-                await self._change(at, given_up(item))
-                return
-            case "commit attempt":
-                item = attempt(item)
-                item.in_flight = True
-                await self._change(at, item)
-            case "look up":
-                found = await self._call(at, item, port, partial(_found, port, step, body))
-                if found is _FELL:
-                    return
-                if found is not None:
-                    await self.confirm(at, resident.module, item, found)
-                    return
-            case "send":
-                pass
-        answer = await self._call(at, item, port, partial(_sent, port, step, body, at))
-        if answer is not _FELL:
-            await self.confirm(at, resident.module, item, answer)
-
-    async def _call(self, at: ActorId, item: Outstanding, port: Port[Any, Any], act: Any) -> Any:
-        try:
-            self._point("before-send")
-            answer = await act()
+            tries = item.tries if item.state == "sending" else item.tries + 1
+            if isinstance(port, Inner):
+                self._point("before-send")
+                answer = await port.act(resident.at, body)
+            else:
+                step = Step(leaving(resident.base, item.key), moment(item.at), tries, resident.at.principal)
+                if find and port.find is not None:
+                    found = await port.find(step, body)
+                    if found is not None:
+                        return found
+                self._point("before-send")
+                if port.is_async:
+                    answer = await port.function(step, body)
+                else:
+                    answer = await asyncio.to_thread(port.function, step, body)
             self._point("after-send")
             return answer
         except PortFailed as fault:
-            await self._fell(at, item, str(fault.why or fault))
+            await self._fell(resident.at, item, str(fault.why or fault))
         except Exception as fault:  # noqa: BLE001 - the door: whatever a port raises is a try that failed
-            await self._fell(at, item, f"{type(fault).__name__}: {fault}")
+            await self._fell(resident.at, item, f"{type(fault).__name__}: {fault}")
         return _FELL
 
     async def _fell(self, at: ActorId, item: Outstanding, why: str) -> None:
@@ -147,12 +144,14 @@ class Sender:
 
     # --- what came back -----------------------------------------------------------------------
 
-    async def confirm(
-        self, at: ActorId, module: Module[Any, Any, Any, Any, Any], item: Outstanding, answer: Any
-    ) -> None:
+    async def _confirm(self, resident: Resident, item: Outstanding, answer: Any) -> None:
         """Commit the answer as an event of the actor and remove the row, in one transaction."""
+        at = resident.at
         try:
-            event, decide = hears(module, item, answer)
+            event, decide = hears(resident.module, item, answer)
+            if event is None and self._node.remove(resident, item.n):
+                item.confirmed = True
+                return  # nobody waits for a row to go; if its commit fails the row is found and sent again
             await self._node.fold(at, event, b"", decide, removes=item.n, replies=False, probe=item.found)
         except (DecideFailed, TooLarge, BadArguments, TypeError) as fault:
             await self._fell(at, item, f"it was sent, but its answer could not be folded: {fault}")
@@ -171,19 +170,6 @@ def _on_answer(
     module: Module[Any, Any, Any, Any, Any], answer: Answer[Any], state: Any, now: Any
 ) -> Decision[Any, Any]:
     return NOTHING if module.on_answer is None else module.on_answer(state, answer, now)
-
-
-async def _sent(port: Port[Any, Any], step: Step, body: Any, at: ActorId) -> Any:
-    if isinstance(port, Inner):
-        return await port.act(at, step, body)
-    if port.is_async:
-        return await port.function(step, body)
-    return await asyncio.to_thread(port.function, step, body)
-
-
-async def _found(port: Port[Any, Any], step: Step, body: Any) -> Any:
-    assert port.find is not None
-    return await port.find(step, body)
 
 
 _FELL = object()

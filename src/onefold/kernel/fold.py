@@ -11,6 +11,7 @@ Was wrong once: decide inside the transaction. One slow decision held every acto
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,6 +28,7 @@ from onefold.terms.limits import MAX_ROW_BYTES
 from onefold.terms.typed import codec_of
 
 _names = msgspec.json.Encoder()
+NONE = b"[]"
 
 
 @dataclass(slots=True)
@@ -44,6 +46,7 @@ class Outstanding:
     error: str | None = None
     found: bool = False  # read from the store: a send may have begun in an earlier life
     in_flight: bool = False
+    confirmed: bool = False  # its removal is on its way to the store
 
     @property
     def name(self) -> str:
@@ -72,7 +75,7 @@ class Folded:
     """What a fold came to: the next state, and the rows of its commit."""
 
     state: Any
-    facts: tuple[Any, ...]
+    facts: Sequence[Any]  # as they come back from their bytes: what a rebuild will see
     seq: int
     snapshot_seq: int
     n: int
@@ -111,29 +114,27 @@ class Folder:
 
         `replies`: whether somebody is answered. Raises: TooLarge before anything was written.
         """
-        state = base.state
-        facts = tuple(decision.facts)
+        codecs = module.codecs
         evolve = module.evolve
-        for fact in facts:
-            state = evolve(state, fact)
+        state, facts, written = base.state, decision.facts, NONE
+        if facts:
+            written, facts = codecs.fact.seal_many(facts)
+            for fact in facts:
+                state = evolve(state, fact)
         seq = base.seq + len(facts)
         snapshot_seq = base.snapshot_seq
         if module.snapshot is not None and seq - snapshot_seq >= module.snapshot_every:
-            snap = module.snapshot(state)
-            state = evolve(state, snap)
-            facts = (*facts, snap)
+            written, facts = codecs.fact.seal_many([*facts, module.snapshot(state)])
+            state = evolve(state, facts[-1])
             seq += 1
             snapshot_seq = seq
-        codecs = module.codecs
-        written = codecs.fact.encode_many(facts) if facts else b"[]"
-        reply, reply_bytes = None, None
-        if replies:
-            reply_bytes = codecs.reply.encode(decision.reply)
-            reply = codecs.reply.decode(reply_bytes)
-            if len(reply_bytes) > MAX_ROW_BYTES:
-                raise TooLarge(f"the reply of {base.kind} {base.key}", len(reply_bytes), MAX_ROW_BYTES)
         if len(written) > MAX_ROW_BYTES:
             raise TooLarge(f"the facts of {base.kind} {base.key}", len(written), MAX_ROW_BYTES)
+        reply, reply_bytes = None, None
+        if replies:
+            reply_bytes, reply = codecs.reply.seal(decision.reply)
+            if len(reply_bytes) > MAX_ROW_BYTES:
+                raise TooLarge(f"the reply of {base.kind} {base.key}", len(reply_bytes), MAX_ROW_BYTES)
         n = self._mint_turn()
         if event is None:
             event = f"a/{n}"

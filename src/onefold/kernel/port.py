@@ -96,7 +96,7 @@ class Inner(Port[B, A]):
     The keys owed to it are never used twice by construction, so they leave no tombstones.
     """
 
-    def __init__(self, name: str, function: Callable[[ActorId, Step, B], Awaitable[A]], body: Any, answer: Any) -> None:
+    def __init__(self, name: str, function: Callable[[ActorId, B], Awaitable[A]], body: Any, answer: Any) -> None:
         super().__init__(name, "dedupes", lambda step, body: None)  # type: ignore[arg-type, return-value]
         self.act = function
         self._body = codec_of(body)

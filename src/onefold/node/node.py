@@ -189,6 +189,14 @@ class Node:
                 if unknown > 1 or event is None:
                     raise
 
+    def remove(self, resident: Resident, n: int) -> bool:
+        """Take away an owed row that its module hears nothing of; nobody waits. False when it cannot be now."""
+        lane = self._kinds[resident.at.kind].home.lane
+        if resident.gone or n not in resident.owed or lane is None:
+            return False
+        lane.submit(Turn(resident, None, b"", None, _unheard(), False, False, n))
+        return True
+
     async def read(self, at: ActorId) -> Any:
         """The durable state; the initial one for an actor without history. Never folds."""
         resident = self._residents.get(at)
@@ -344,6 +352,13 @@ class Node:
 
     def dropped(self, resident: Resident) -> None:
         self._forget(resident, resident.at)
+
+
+def _unheard() -> asyncio.Future[Any]:
+    """A future that is answered already."""
+    future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+    future.cancel()
+    return future
 
 
 class _Told:

@@ -14,6 +14,7 @@ import hashlib
 import queue
 import threading
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Any, TypeVar
 
@@ -146,7 +147,9 @@ class Door:
             self._handle.fence()
         conn, self._conn = self._conn, None
         if conn is not None:
-            conn.close(True)
+            # A step's thread may still be inside: it was interrupted, and its connection goes with it.
+            with suppress(apsw.ThreadingViolationError):
+                conn.close(True)
         if self._worker is not None:
             self._worker.leave()
             self._worker = None
