@@ -55,6 +55,11 @@ class Host(ModuleVerbs, RunVerbs, ApprovalVerbs, ParkedVerbs):
         self._chance = chance
         self._live = Live(clock)
 
+    @property
+    def signing(self) -> Sequence[bytes]:
+        """What links and callbacks are signed with: the first signs, all are accepted."""
+        return self._secrets
+
     # --- opening and closing ----------------------------------------------------------------
 
     async def open(self, *, notify: Port[Any, Any] | None = None) -> None:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import logging
 import secrets  # noqa: TID251 - minted here, once, and handed down
 from collections.abc import Callable, Iterable
-from datetime import datetime
 from typing import Any
 
 from onefold.actuators.words import Ask
@@ -23,6 +22,7 @@ from onefold.host.links import Choice
 from onefold.host.secret import signing
 from onefold.kernel.port import Port
 from onefold.ports.notify import Links, Way, notify_port
+from onefold.ports.webhook import signature, webhook_way
 from onefold.store.contract import World
 
 log = logging.getLogger("onefold")
@@ -102,18 +102,15 @@ def _notify(
 
         return Links(link("approve"), link("reject"))
 
-    ways: dict[str, Way] = {"mailto": _console_only}
+    hook = webhook_way(signature(host.signing), clock.now)
+    ways: dict[str, Way] = {"https": hook, "http": hook}
     if config.smtp is not None:
         from onefold.ports.mail import mail_way
 
         named = config.smtp.url_env
-        ways["mailto"] = mail_way(lambda: config.secret(named), config.smtp.sender)
+        ways["mailto"] = mail_way(lambda: config.secret(named, least=1), config.smtp.sender)
     people = {name: person.notify for name, person in config.people.items()}
     return notify_port(links=links, people=people, ways=ways, say=say, show_links=show_links)
-
-
-async def _console_only(url: str, ask: Ask, links: Links, message_id: str, at: datetime) -> None:
-    """Without the smtp setting a person with a mail address is told by the console's line, which went before."""
 
 
 def _log(text: str) -> None:
