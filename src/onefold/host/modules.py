@@ -56,7 +56,7 @@ class ModuleVerbs:
         at = ActorId(module.name, caller.principal, check_text(module.key(event), "key"))
         event_id = door_id(module.event_id(event))
         told = digest(module.codecs.event.slim(event))
-        reply = await self._core.node.fold(at, event_id, told, partial(_decide, module.decide, event))
+        reply = await self._core.node.fold(at, event_id, told, partial(decided, module.decide, event))
         self._core.point("before-reply")
         return reply
 
@@ -69,7 +69,7 @@ class ModuleVerbs:
         at = ActorId(found.name, caller.principal, check_text(found.key(event), "key"))
         event_id = door_id(found.event_id(event))
         reply = await self._core.node.fold(
-            at, event_id, digest(canonical(value)), partial(_decide, found.decide, event)
+            at, event_id, digest(canonical(value)), partial(decided, found.decide, event)
         )
         return codecs.reply.encode(reply)
 
@@ -169,5 +169,6 @@ class ModuleVerbs:
         return list(reversed(turns))
 
 
-def _decide(decide: Any, event: Any, state: Any, now: datetime) -> Any:
+def decided(decide: Any, event: Any, state: Any, now: datetime) -> Any:
+    """The decision on an event, as the node asks for it."""
     return decide(state, event, now)

@@ -9,7 +9,6 @@ counted, parked, and gone only when its answer is committed.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from datetime import datetime
 from functools import partial
 from typing import Any, TypeVar
 
@@ -17,6 +16,7 @@ from onefold.actuators.executing import run_pass
 from onefold.actuators.state import State
 from onefold.actuators.words import Event, Fact, PassEnded, RunPass, Stepped
 from onefold.host.core import Core
+from onefold.host.modules import decided
 from onefold.kernel.drain import moved
 from onefold.kernel.port import Inner
 from onefold.node.author import author
@@ -57,7 +57,7 @@ class RunActor:
     async def _folded(self, event: Event, id: str) -> Any:
         if isinstance(event, Stepped):
             self._core.point("step-returned")
-        decide = partial(_decide, self._decide, event)
+        decide = partial(decided, self._decide, event)
         found, self._found = self._found, None
         change = None if found is None else moved(found)
         reply = await self._core.node.fold(self._at, step_id(id), b"", decide, probe=False, change=change)
@@ -74,7 +74,7 @@ class RunActor:
             self._at,
             step_id(id),
             step,
-            lambda result: partial(_decide, self._decide, event_of(result)),
+            lambda result: partial(decided, self._decide, event_of(result)),
             budget_ms=budget_ms,
         )
 
@@ -88,7 +88,3 @@ def pass_port(core: Core) -> Inner[RunPass, PassEnded]:
         return await run_pass(RunActor(core, at, resident), actuator)
 
     return Inner("pass", run, RunPass, PassEnded)
-
-
-def _decide(decide: Any, event: Any, state: Any, now: datetime) -> Any:
-    return decide(state, event, now)

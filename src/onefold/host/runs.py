@@ -1,8 +1,8 @@
-"""host.runs - the verbs for runs: start, look, wait, send, cancel, retry.
+"""host.runs - the verbs for runs: look, wait, list, send, cancel, retry.
 
-For: a checked call into one durable run, and everything anybody may ask of it afterwards.
-Never: makes a row for bad arguments; ends a run because its caller went away.
-Was wrong once: a run's id made before its arguments were checked. Agents polled runs that never were.
+For: everything anybody may ask of a run once it was started.
+Never: ends a run because its caller went away; a read that consumes.
+Was wrong once: waiting woken by every commit of the run. A run of ten steps woke its caller ten times.
 """
 
 from __future__ import annotations
@@ -17,33 +17,26 @@ from typing import Any
 
 from msgspec import Raw, structs
 
-from onefold.actuators.declare import Actuator
 from onefold.actuators.journal import rows
 from onefold.actuators.receipt import Picture, Receipt, Trouble, picture, receipt_of
 from onefold.actuators.tables import RUN
-from onefold.actuators.words import Begun, Cancel, Reopen, Sent
+from onefold.actuators.words import Cancel, Reopen, Sent
 from onefold.host.caller import Caller
 from onefold.host.core import Core
-from onefold.host.modules import Page
+from onefold.host.modules import Page, decided
+from onefold.host.starting import Started, StartVerbs, Turns
 from onefold.kernel.drain import again
 from onefold.store.contract import Query
 from onefold.terms.codec import canonical, digest
-from onefold.terms.errors import Contended, KeyConflict, NotFound
-from onefold.terms.ids import ActorId, check_text, door_id, principal_of, principal_text, run_id, run_id_random, run_tag
+from onefold.terms.errors import NotFound
+from onefold.terms.ids import ActorId, check_text, door_id, principal_of, principal_text, run_tag
 from onefold.terms.instant import moment
 
 ENDED = frozenset({"done", "failed", "cancelled"})
 RESTED = ENDED | {"parked"}
+__all__ = ["JournalRow", "RunVerbs", "Started"]
+
 REMEMBERED = 100_000  # run ids whose actor is known without asking; about 20 MB
-AGREEING = 8  # how often a start may meet an agreeing run that ends just then
-
-
-@dataclass(frozen=True, slots=True)
-class Started:
-    """A run's receipt, and whether it is of an earlier call with the same key."""
-
-    receipt: Receipt
-    replayed: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,40 +53,7 @@ class JournalRow:
     error: Any = None
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
-    """One call of an actuator: what is stored of it, and by what a repeat is known.
-
-    digest: over the input with fields equal to their default left out, so that the same content
-    through another door, or after a deploy that adds a field, is the same. agreeing: digest of the
-    `dedupe_by` fields, or None.
-    """
-
-    actuator: Actuator[Any, Any]
-    key: str | None
-    principal: str | None
-    written: bytes
-    digest: bytes
-    agreeing: str | None
-
-    @staticmethod
-    def of(actuator: Actuator[Any, Any], input: Any, key: str | None, principal: str | None) -> Call:
-        written = actuator.written(input)
-        slim = written
-        if actuator.model is not None:
-            slim = canonical(input.model_dump(mode="json", by_alias=True, exclude_defaults=True))
-        return Call(actuator, key, principal, written, digest(slim), actuator.agreeing(input))
-
-
-class Turns:
-    """Those who start an agreeing run at the same moment, one after another."""
-
-    def __init__(self) -> None:
-        self.lock = asyncio.Lock()
-        self.waiting = 0
-
-
-class RunVerbs:
+class RunVerbs(StartVerbs):
     """Verbs on runs. `_core` is the opened application, `_chance(n)` gives n unguessable bytes."""
 
     _core: Core
@@ -108,103 +68,6 @@ class RunVerbs:
             self._by_tag.setdefault(run_tag(name), []).append(name)
         self._core.heard.append(lambda resident, folded: self._wake(resident.at, resident.durable))
         self._core.parked.append(lambda at: self._wake(at, None))
-
-    # --- starting ---------------------------------------------------------------------------
-
-    async def start(
-        self,
-        name: str,
-        arguments: Any,
-        *,
-        key: str | None = None,
-        caller: Caller,
-        wait_ms: int = 0,
-    ) -> Started:
-        """Commit a run and begin it; wait up to `wait_ms` for it to end or to rest at a long wait.
-
-        Raises: BadArguments, UnknownName, KeyConflict, Busy: before any row exists.
-        """
-        actuator = self._core.catalog.actuator(name)
-        checked = actuator.check(arguments)
-        return await self.start_checked(actuator, checked, key=key, caller=caller, wait_ms=wait_ms)
-
-    async def start_checked(
-        self,
-        actuator: Actuator[Any, Any],
-        input: Any,
-        *,
-        key: str | None = None,
-        caller: Caller,
-        wait_ms: int = 0,
-    ) -> Started:
-        """As `start`, for an input that is the actuator's model already."""
-        self._core.catalog.actuator(actuator.name)
-        if key is not None:
-            check_text(key, "key")
-        call = Call.of(actuator, input, key, caller.principal)
-        if call.agreeing is None:
-            new, at = await self._begin(call)
-        else:
-            new, at = await self._meet_or_begin(call)
-        self._core.point("before-reply")
-        return Started(await self.receipt(at.key, wait_ms=wait_ms, caller=caller), replayed=not new)
-
-    async def _meet_or_begin(self, call: Call) -> tuple[bool, ActorId]:
-        """The unfinished run that agrees with this call, or a new one; agreeing calls take turns."""
-        name = (call.actuator.name, call.principal, call.agreeing)
-        turns = self._agreeing.setdefault(name, Turns())
-        turns.waiting += 1
-        try:
-            async with turns.lock:
-                for _ in range(AGREEING):
-                    met = await self._meet(call)
-                    if met is not None:
-                        return False, met
-                    try:
-                        return await self._begin(call)
-                    except Contended:
-                        continue  # another process made an agreeing run at the same moment: meet it
-        finally:
-            turns.waiting -= 1
-            if not turns.waiting:
-                self._agreeing.pop(name, None)
-        raise Contended(f"the runs of {call.actuator.name} that agree with this call")
-
-    async def _begin(self, call: Call) -> tuple[bool, ActorId]:
-        """Fold the start of a run; whether this call made it, and its actor."""
-        name, key, principal = call.actuator.name, call.key, call.principal
-        chance = self._chance(16)
-        run = run_id_random(name, chance) if key is None else run_id(principal, name, key)
-        at = ActorId(name, principal, run)
-        nonce = chance.hex()
-        start = call.actuator.start(
-            run=run, input=call.written, key=key, principal=principal, dedupe=call.agreeing, nonce=nonce
-        )
-        decide = partial(_decide, call.actuator.module.decide, start)
-        try:
-            begun: Begun = await self._core.node.fold(at, door_id("start"), call.digest, decide, probe=key is not None)
-        except KeyConflict:
-            raise KeyConflict(key or run) from None
-        self._remember(run, at)
-        return begun.nonce == nonce, at
-
-    async def _meet(self, call: Call) -> ActorId | None:
-        """The unfinished run whose `dedupe_by` fields agree. Raises: KeyConflict when its other content differs."""
-        name = call.actuator.name
-        space = await self._core.space(name)
-        wanted = (name, principal_text(call.principal), call.agreeing)
-        (met,) = await space.look(Query(RUN, on=("program", "principal", "dedupe"), keys=[wanted]))
-        if not met:
-            return None
-        run = str(met[0][RUN.at["run"]])
-        if call.key is not None and run == run_id(call.principal, name, call.key):
-            return None  # the same key names this very run: its start tells a repeat from a conflict
-        at = ActorId(name, call.principal, run)
-        state = await self._core.node.read(at)
-        if Call.of(call.actuator, call.actuator.read_input(state.input), None, call.principal).digest != call.digest:
-            raise KeyConflict(", ".join(call.actuator.dedupe_by))
-        self._remember(run, at)
-        return at
 
     # --- looking ----------------------------------------------------------------------------
 
@@ -289,7 +152,7 @@ class RunVerbs:
         return receipt_of(await self._picture(at))
 
     async def _tell(self, at: ActorId, event: str, told: bytes, word: Any) -> Any:
-        decide = partial(_decide, self._core.catalog.actuator(at.kind).module.decide, word)
+        decide = partial(decided, self._core.catalog.actuator(at.kind).module.decide, word)
         return await self._core.node.fold(at, door_id(event), told, decide)
 
     # --- inside -----------------------------------------------------------------------------
@@ -398,10 +261,6 @@ class RunVerbs:
                 waiter[0].set_result(None)
         if not waiters:
             del self._waiters[at]
-
-
-def _decide(decide: Any, event: Any, state: Any, now: datetime) -> Any:
-    return decide(state, event, now)
 
 
 def _position(after: str | None) -> tuple[int, str] | None:
