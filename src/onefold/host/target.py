@@ -15,7 +15,7 @@ import traceback
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
-from typing import Generic, NoReturn, TypeVar
+from typing import Any, Generic, NoReturn, TypeVar
 
 from onefold.actuators import Actuator
 from onefold.terms.errors import Finding, LoadRefused
@@ -46,7 +46,7 @@ class Target(Generic[A]):
     file: Path
     title: str
     app: A | None
-    parts: tuple[Actuator, ...]
+    parts: tuple[Actuator[Any, Any], ...]
 
 
 def file_of(target: str, start: Path) -> Path | None:
@@ -94,7 +94,7 @@ def _named(target: str, module: ModuleType, name: str) -> object:
     _refuse(target, f"there is no {name!r} in it{hint}")
 
 
-def _own_actuators(module: ModuleType) -> tuple[Actuator, ...]:
+def _own_actuators(module: ModuleType) -> tuple[Actuator[Any, Any], ...]:
     own = (v for v in vars(module).values() if isinstance(v, Actuator) and v.function.__module__ == module.__name__)
     return tuple(dict.fromkeys(own))
 
