@@ -95,7 +95,9 @@ class Front:
         await send({"type": "http.response.start", "status": 200, "headers": headers})
         await send({"type": "http.response.body", "body": body})
 
-    async def _event_fault(self, fault: Exception, raw: bytes | None, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _event_fault(
+        self, fault: Exception, raw: bytes | None, scope: Scope, receive: Receive, send: Send
+    ) -> None:
         if isinstance(fault, bodies.ClientGone):
             self.counts[_EVENTS_OK[0], GONE] += 1
             return

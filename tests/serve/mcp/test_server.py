@@ -126,6 +126,11 @@ async def test_a_header_that_contradicts_the_body_is_refused(host: FakeHost, cli
     assert host.acted == []
 
 
+async def test_blanks_around_a_headers_value_are_no_part_of_it(client: AsyncClient) -> None:
+    told = await call(client, "refund_order", ORDER, headers={"mcp-name": " refund_order \t"})
+    assert told["isError"] is False
+
+
 async def test_an_unknown_revision_is_told_which_there_are(client: AsyncClient) -> None:
     meta = {"io.modelcontextprotocol/protocolVersion": "2031-01-01"}
     told = await post(client, "tools/list", meta=meta, headers={"mcp-protocol-version": "2031-01-01"})

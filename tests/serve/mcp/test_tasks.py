@@ -9,7 +9,7 @@ from httpx2 import AsyncClient
 
 from onefold.actuators.receipt import Trouble, WaitShown
 from tests.serve.fake_host import DAY, NOW, FakeHost, Outcome, waiting_for_manager
-from tests.serve.mcp.wire import TASKS, call, error, result
+from tests.serve.mcp.wire import TASKS, call, error, post, result
 
 ORDER = {"order_id": "8", "amount": 150}
 
@@ -128,6 +128,18 @@ async def test_a_task_is_for_those_who_declared_tasks(host: FakeHost, client: As
     assert unknown["code"] == -32602
     assert (await error(client, method, {}, capabilities=TASKS))["code"] == -32602
     assert (await error(client, method, {"taskId": id}, modern=False))["code"] == -32601
+
+
+async def test_a_header_that_names_another_task_is_refused_and_a_missing_one_is_not(
+    host: FakeHost, client: AsyncClient
+) -> None:
+    id = await started(host, client, Outcome("running"))
+    for method in ("tasks/get", "tasks/update", "tasks/cancel"):
+        told = await error(client, method, {"taskId": id}, capabilities=TASKS, headers={"mcp-name": "run_other"})
+        assert told["code"] == -32020
+    assert host.runs[id].receipt.status == "running"
+    same = await post(client, "tasks/get", {"taskId": id}, capabilities=TASKS, headers={"mcp-name": id})
+    assert same.json()["result"]["taskId"] == id
 
 
 @pytest.mark.parametrize("method", ["tasks/list", "tasks/result"])

@@ -55,7 +55,8 @@ class Agents:
             await _refuse(send, str(fault))
             return
         handle = await self._handle()
-        await handle({**scope, CALLER: caller, ONLY: only}, _replay(raw, receive), send)
+        headers = [(name, value.strip()) for name, value in scope["headers"]]  # the fast parser keeps blanks at the end
+        await handle({**scope, "headers": headers, CALLER: caller, ONLY: only}, _replay(raw, receive), send)
 
     async def _handle(self) -> Handle:
         if self._loading is None:

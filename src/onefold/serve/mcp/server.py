@@ -17,7 +17,10 @@ from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp.shared.exceptions import MCPError
+from mcp.shared.inbound import MCP_NAME_HEADER as NAME_HEADER
+from mcp.shared.inbound import decode_header_value
 from mcp_types import (
+    HEADER_MISMATCH,
     INVALID_PARAMS,
     SERVER_INFO_META_KEY,
     CallToolRequestParams,
@@ -93,16 +96,23 @@ class Served:
         """With who we are, which this era wants in every result. The package would copy it anew for each."""
         return {**result, "_meta": {**result.get("_meta", {}), SERVER_INFO_META_KEY: self._who}}
 
+    def _admit(self, ctx: Context, params: TaskParams) -> None:
+        """Raises: MCPError for who may not ask, or whose headers say something else than the body."""
+        admit(ctx.protocol_version, _meta(ctx), ctx.method)
+        named = _request(ctx).headers.get(NAME_HEADER)
+        if named is not None and decode_header_value(named) != params.task_id:
+            raise MCPError(code=HEADER_MISMATCH, message="The Mcp-Name header names another task than the body.")
+
     async def get_task(self, ctx: Context, params: TaskParams) -> dict[str, Any]:
-        admit(ctx.protocol_version, _meta(ctx), "tasks/get")
+        self._admit(ctx, params)
         return await self._tasks.get(params.task_id, _caller(ctx))
 
     async def update_task(self, ctx: Context, params: UpdateParams) -> dict[str, Any]:
-        admit(ctx.protocol_version, _meta(ctx), "tasks/update")
+        self._admit(ctx, params)
         return await self._tasks.update(params.task_id, _caller(ctx))
 
     async def cancel_task(self, ctx: Context, params: TaskParams) -> dict[str, Any]:
-        admit(ctx.protocol_version, _meta(ctx), "tasks/cancel")
+        self._admit(ctx, params)
         return await self._tasks.cancel(params.task_id, _caller(ctx))
 
     async def no_prompts(self, ctx: Context, params: PaginatedRequestParams | None) -> ListPromptsResult:
