@@ -137,7 +137,7 @@ async def test_killed_at_any_point_an_event_is_whole_or_absent_and_counts_once(
                 raise Gone
 
         stage.failpoint = counting
-        attempt = asyncio.ensure_future(stage.host.deliver(bank, PayOut(id, "a", 1), caller=caller))  # noqa: TID251
+        attempt = asyncio.ensure_future(stage.host.deliver(bank, PayOut(id, "a", 1), caller=caller))
         await stage.let_die()
         done = attempt.done() and not attempt.cancelled() and attempt.exception() is None
         attempt.cancel()

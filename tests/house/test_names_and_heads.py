@@ -16,7 +16,8 @@ HEAD_LINES = 3
 # Where a broad except may stand, and what passes through that door.
 DOORS = {
     "host": "the driver: a fault of one part must not stop the clock of all",
-    "kernel": "effect execution: every fault of a port becomes a row",
+    "node": "a module's own fault is its caller's answer, and takes no other turn of the batch along",
+    "store": "one party's fault is its own outcome, and takes no other body of the commit along",
     "actuators": "effect execution: every fault of a step becomes a row",
     "serve": "every fault becomes a problem that a caller can read",
 }
