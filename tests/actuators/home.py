@@ -190,14 +190,11 @@ class World:
             if self.people:
                 self.people.pop(0)(self)
                 continue
-            due = self.life.module.wake(self.state)
-            if due is None:
+            if self.life.module.wake(self.state) is None:
                 return self.state
-            self.rows.now = max(self.rows.now, int(due.timestamp() * 1000))
-            self.count += 1
-            decision = self.life.module.on_alarm(self.state, moment(self.rows.now))
-            assert decision.facts, "an alarm that changes nothing spins"
-            self.life._commit(decision, f"a/{self.rows.commits}")
+            commits = self.rows.commits
+            self.ring()
+            assert self.rows.commits > commits, "an alarm that changes nothing spins"
         raise AssertionError("it never ends")
 
     async def survive(self, kill_at: int, *, before: bool) -> bool:
@@ -209,6 +206,14 @@ class World:
             self.restart()
             return True
         return False
+
+    def ring(self) -> None:
+        """The clock reaches the next instant somebody waits for, while a pass may be going on."""
+        due = self.life.module.wake(self.state)
+        if due is None or self.life.dead:
+            return
+        self.rows.now = max(self.rows.now, int(due.timestamp() * 1000))
+        self.life._commit(self.life.module.on_alarm(self.state, moment(self.rows.now)), f"a/{self.rows.commits}")
 
     # --- people -----------------------------------------------------------------------------------
 

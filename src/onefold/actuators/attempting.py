@@ -14,10 +14,10 @@ from typing import Any, Protocol
 from msgspec import Raw
 
 from onefold.actuators.calls import StepCall
-from onefold.actuators.stepping import Work
+from onefold.actuators.stepping import Acting, own
 from onefold.actuators.troubles import told
 from onefold.actuators.words import Stepped, Trying
-from onefold.kernel.port import Step
+from onefold.kernel.port import Port, Step
 from onefold.terms.errors import Broken, HostError, OwnedElsewhere
 from onefold.terms.ids import ActorId, leaving_key
 from onefold.terms.instant import moment
@@ -58,11 +58,12 @@ class Attempt:
     why: set when `outcome` gives None, for a port that can neither dedupe nor be asked.
     """
 
+    __slots__ = ("actor", "call", "doubtful", "id", "number", "owner", "why")
+
     def __init__(self, actor: Folding, call: StepCall, number: int, *, id: str, owner: ActorId, doubtful: bool) -> None:
         self.actor = actor
         self.call = call
         self.id = id
-        self.work: Work = call.work
         self.number = number
         self.owner = owner
         self.doubtful = doubtful
@@ -70,68 +71,64 @@ class Attempt:
 
     async def outcome(self) -> Stepped | None:
         """Make the attempt. None when nobody can know whether it acted. Raises: Unfit; HostError of a fold."""
-        port = self.work.port
-        careful = port is not None and port.promise != "dedupes"
-        if careful and not await self._announced():
+        call = self.call
+        acting: Acting = call.acting
+        port = acting.port
+        if port is not None and port.promise != "dedupes" and not await self._announced(port):
             return None
         try:
-            result = await self._act()
+            args = tuple(map(own, call.args))
+            if acting.info.takes_step:
+                args = (Step(self._key(), moment(call.now_ms), self.number, self.owner.principal), *args)
+            if port is None and acting.timeout is None and acting.info.is_async:
+                result = await acting.function(*args, **call.values)
+            else:
+                result = await self._guarded(acting, args)
         except asyncio.CancelledError as cut:
             task = asyncio.current_task()
             if task is not None and task.cancelling():
                 raise
             return self._failed(cut)
-        except Exception as fault:  # noqa: BLE001 - the door: whatever a step raises becomes its outcome
+        except (Exception, SystemExit) as fault:  # noqa: BLE001 - the door: whatever a step raises becomes its outcome
             if port is not None and port.promise == "neither":
                 self.why = f"it raised {type(fault).__name__} after it was sent"
                 return None
             return self._failed(fault)
-        call = self.call
-        return Stepped(call.id, call.name, call.digest, self.number, _encoded(self.work.write, result))
+        return Stepped(call.id, call.name, call.digest, self.number, _encoded(acting.write, result))
 
-    async def _announced(self) -> bool:
+    async def _announced(self, port: Port[Any, Any]) -> bool:
         """Commit that an attempt leaves, before its first byte does. False: one may have left, and nobody can know."""
         if not self.doubtful:
             await self.actor.fold(Trying(self.call.id, self.number), f"{self.id}/try")
-        elif self.work.port is not None and self.work.port.promise == "neither":
+        elif port.promise == "neither":
             self.why = "the process ended while it was sent"
             return False
         return True
 
-    async def _act(self) -> Any:
-        work = self.work
-        function, values = work.function, work.values
-        args = work.args
-        if work.info.takes_step:
-            step = Step(self._key(), moment(self.call.now_ms), self.number, self.owner.principal)
-            args = (step, *args)
-        if work.timeout is None:
-            return await self._called(function, args, values)
-        async with asyncio.timeout(work.timeout / 1000):
-            return await self._called(function, args, values)
+    async def _guarded(self, acting: Acting, args: tuple[Any, ...]) -> Any:
+        """Under its timeout, through its port, in a thread if it is plain."""
+        if acting.timeout is None:
+            return await self._called(acting, args)
+        async with asyncio.timeout(acting.timeout / 1000):
+            return await self._called(acting, args)
 
-    async def _called(self, function: Callable[..., Any], args: tuple[Any, ...], values: dict[str, Any]) -> Any:
-        port = self.work.port
-        if (
-            port is not None
-            and port.promise == "lookup"
-            and port.find is not None
-            and (self.doubtful or self.number > 1)
-        ):
-            found = await port.find(*args)
+    async def _called(self, acting: Acting, args: tuple[Any, ...]) -> Any:
+        port = acting.port
+        if port is not None and port.promise == "lookup" and (self.doubtful or self.number > 1):
+            found = await port.find(*args) if port.find is not None else None
             if found is not None:
                 return found
-        if self.work.info.is_async:
-            return await function(*args, **values)
-        return await asyncio.to_thread(function, *args, **values)
+        if acting.info.is_async:
+            return await acting.function(*args, **self.call.values)
+        return await asyncio.to_thread(acting.function, *args, **self.call.values)
 
     def _failed(self, fault: BaseException) -> Stepped:
         call = self.call
-        again = self.work.retry.after(self.number, fault, self._key())
+        again = call.acting.retry.after(self.number, fault, self._key())
         return Stepped(call.id, call.name, call.digest, self.number, trouble=told(fault), again_after=again)
 
     def _key(self) -> str:
-        return leaving_key(self.owner, self.work.key)
+        return leaving_key(self.owner, self.call.key)
 
 
 class DatabaseAttempt:
@@ -143,13 +140,13 @@ class DatabaseAttempt:
 
     async def commit(self, actor: Folding, id: str) -> Stepped | None:
         """None once it is committed; else the event of its failure. Raises: Unfit; HostError."""
-        call, work = self.call, self.call.work
+        call, acting = self.call, self.call.acting
 
         def event_of(value: Any) -> Stepped:
-            return Stepped(call.id, call.name, call.digest, self.number, _encoded(work.write, value))
+            return Stepped(call.id, call.name, call.digest, self.number, _encoded(acting.write, value))
 
         try:
-            await actor.author(work.function, event_of, id=id, budget_ms=DATABASE_BUDGET_MS)
+            await actor.author(acting.function, event_of, id=id, budget_ms=DATABASE_BUDGET_MS)
         except (Unfit, *WORLD):
             raise
         except Exception as fault:  # noqa: BLE001 - the door: whatever the statement raised becomes its outcome

@@ -8,12 +8,16 @@ not where it was made.
 
 from __future__ import annotations
 
+from asyncio import Future
 from collections.abc import Callable
+from contextvars import copy_context
 from typing import Any, Protocol, TypeAlias
 
 from onefold.actuators.passloop import DurableTimer, PassFuture, PassLoop
 from onefold.actuators.troubles import failure
 from onefold.actuators.words import Entry, StepAgain, StepDone, StepFell, Wait
+
+_init_future = Future.__init__
 
 
 class Home(Protocol):
@@ -46,19 +50,36 @@ class Call(PassFuture):
 
 
 class StepCall(Call):
-    """A step. `work` is what the executor runs; `read` gives the value of a journaled result.
+    """A step. `acting` is what is asked for, `args` and `values` its arguments; `which` of its name on its path it is.
 
-    resting: between a failed attempt and the next.
+    resting: between a failed attempt and the next. now_ms: the pass's now where it was called.
     """
 
-    def __init__(self, home: Home, id: str, name: str, digest: str, work: Any, read: Callable[[bytes], Any]) -> None:
-        Call.__init__(self, home, id, name, digest)
-        self.work = work
-        self.read = read
+    def __init__(
+        self, home: Home, id: str, digest: str, acting: Any, args: tuple[Any, ...], values: dict[str, Any], which: int
+    ) -> None:
+        loop = home.loop
+        _init_future(self, loop=loop)
+        loop.made = self.number = loop.made + 1
+        self.home = home
+        self.id = id
+        self.name = acting.name
+        self.digest = digest
+        self.acting = acting
+        self.args = args
+        self.values = values
+        self.which = which
         self.attempt = 0
         self.resting = False
-        self.now_ms = home.loop.now_ms
+        self.now_ms = loop.now_ms
+        self.context = copy_context()
         self._listed = True
+
+    @property
+    def key(self) -> str:
+        """The step's owed key: its path, its name, and from the second on which of that name."""
+        path = self.id.partition("#")[0]
+        return f"s/{path}/{self.name}" if self.which == 1 else f"s/{path}/{self.name}#{self.which}"
 
     def startable(self) -> bool:
         """Taken off the list of fresh calls: whether an attempt is to be made now."""
@@ -68,9 +89,10 @@ class StepCall(Call):
     def take(self, entry: Entry) -> None:
         if self.done():
             return
+        if type(entry) is StepDone:
+            self.set_result(self.acting.read(bytes(entry.result)))
+            return
         match entry:
-            case StepDone(result=result):
-                self.set_result(self.read(bytes(result)))
             case StepFell(until=None):
                 self.attempt = entry.attempt
                 self.set_exception(failure(entry))

@@ -8,8 +8,6 @@ Was wrong once: a write and then its journal row. A crash between the two wrote 
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Mapping
-from contextvars import copy_context
-from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
 from enum import Enum
@@ -28,14 +26,19 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
-class DatabaseWork:
-    """What the executor runs for a database step: a plain function of the handle."""
+class DatabaseActing:
+    """A database step: a plain function of the handle. write, read: the bytes of its result, and the value in them."""
 
-    function: Callable[[Tx], Any]
-    write: Callable[[Any], bytes]
-    context: Any
-    kind: str = "db"
+    __slots__ = ("function", "name", "read", "write")
+    kind = "db"
+
+    def __init__(
+        self, name: str, function: Callable[[Tx], Any], write: Callable[[Any], bytes], read: Callable[[bytes], Any]
+    ) -> None:
+        self.name = name
+        self.function = function
+        self.write = write
+        self.read = read
 
 
 class Database:
@@ -95,7 +98,8 @@ class Database:
         back: Callable[[Any], Any],
     ) -> StepCall:
         home = self._home
-        call = StepCall(home, home.next_id(), name, digest, DatabaseWork(run, write, copy_context()), back)
+        acting = DatabaseActing(name, run, write, back)
+        call = StepCall(home, home.next_id(), digest, acting, (), {}, home.which(name))
         home.add(call)
         return call
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
-from contextvars import Context, copy_context
+from contextvars import copy_context
 from hashlib import blake2b
 from typing import Any, Protocol, TypeVar
 
@@ -122,14 +122,16 @@ class Execution:
         home.root = PassTask(coro, home.loop, Path("0"), copy_context())
 
     def _advance(self) -> None:
+        if self.done.done():
+            return
         try:
             self.home.advance()
         except BaseException as fault:  # the pass itself broke: it is answered by no outcome, and run again
-            self._broke(fault)
+            self.broke(fault)
             if not isinstance(fault, Exception):
                 raise
 
-    def _broke(self, fault: BaseException) -> None:
+    def broke(self, fault: BaseException) -> None:
         if not self.done.done():
             self.done.set_exception(fault)
 
@@ -162,52 +164,69 @@ class Execution:
 
     def begin(self, call: StepCall, attempt: int) -> None:
         id = f"{call.id}/{self.state.round}.{attempt}"
-        if call.work.kind == "db":
+        coro: Coroutine[Any, Any, None]
+        if call.acting.kind == "db":
             coro = self._database(DatabaseAttempt(call, attempt), id)
         else:
             doubtful = call.id in self.state.trying
             coro = self._attempt(Attempt(self.actor, call, attempt, id=id, owner=self.owner, doubtful=doubtful))
-        self._spawn(call.id, coro, call.work.context)
+        self.tasks[call.id] = self.host.create_task(coro, context=call.context)
 
     def register(self, waits: tuple[Wait, ...], released: tuple[str, ...], unread: tuple[str, ...]) -> None:
         told = msgspec.json.encode(([wait.call for wait in waits], released, unread))
         id = f"w/{self.state.round}/{blake2b(told, digest_size=12).hexdigest()}"
-        self._spawn(id, self._register(Waiting(waits, released, unread), id), copy_context())
-
-    def _spawn(self, id: str, coro: Coroutine[Any, Any, None], context: Context) -> None:
-        task = self.host.create_task(coro, context=context)
-        self.tasks[id] = task
-        task.add_done_callback(self._over)
-        task.call = id  # type: ignore[attr-defined]
-
-    def _over(self, task: asyncio.Task[None]) -> None:
-        id = task.call  # type: ignore[attr-defined]
-        if self.tasks.get(id) is task:
-            del self.tasks[id]
-        if not task.cancelled() and (fault := task.exception()) is not None:
-            self._broke(fault)
+        self.tasks[id] = self.host.create_task(self._register(Waiting(waits, released, unread), id))
 
     async def _register(self, event: Waiting, id: str) -> None:
-        await self.actor.fold(event, id)
-        self.home.registered()
+        with _Told(self, id):
+            await self.actor.fold(event, id)
+            self.home.registered()
         self._advance()
 
     async def _attempt(self, attempt: Attempt) -> None:
-        try:
-            event = await attempt.outcome()
-        except Unfit as unfit:
-            self.home.fail(attempt.call.name, unfit.fault, attempt.number)
-            return
-        if event is None:
-            self.home.doubt(attempt.call.name, attempt.why)
-            return
-        await self.actor.fold(event, attempt.id)
+        call = attempt.call
+        with _Told(self, call.id):
+            try:
+                event = await attempt.outcome()
+            except Unfit as unfit:
+                self.home.fail(call.name, unfit.fault, attempt.number)
+                return
+            if event is None:
+                self.home.doubt(call.name, attempt.why)
+            else:
+                await self.actor.fold(event, attempt.id)
 
     async def _database(self, attempt: DatabaseAttempt, id: str) -> None:
-        try:
-            failed = await attempt.commit(self.actor, id)
-        except Unfit as unfit:
-            self.home.fail(attempt.call.name, unfit.fault, attempt.number)
-            return
-        if failed is not None:
-            await self.actor.fold(failed, id)
+        call = attempt.call
+        with _Told(self, call.id):
+            try:
+                failed = await attempt.commit(self.actor, id)
+            except Unfit as unfit:
+                self.home.fail(call.name, unfit.fault, attempt.number)
+                return
+            if failed is not None:
+                await self.actor.fold(failed, id)
+
+    def over(self, id: str, fault: BaseException | None) -> None:
+        """A task ended. What it raised is no outcome of a step: a fold failed, and the pass with it."""
+        if self.tasks.get(id) is asyncio.current_task():
+            del self.tasks[id]
+        if fault is not None and not isinstance(fault, asyncio.CancelledError):
+            self.broke(fault)
+
+
+class _Told:
+    """Around a task's work: tells the execution how it ended."""
+
+    __slots__ = ("_execution", "_id")
+
+    def __init__(self, execution: Execution, id: str) -> None:
+        self._execution = execution
+        self._id = id
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: object, fault: BaseException | None, trace: object) -> bool:
+        self._execution.over(self._id, fault)
+        return isinstance(fault, Exception)

@@ -92,11 +92,11 @@ class Pass:
         path.calls += 1
         return f"{path.name}#{path.calls - 1}"
 
-    def step_key(self, name: str) -> str:
-        """The owed key of the call `next_id` was last asked for: path, name, and from the second on which of that name."""
-        path = self.at
-        count = path.names[name] = path.names.get(name, 0) + 1
-        return f"s/{path.name}/{name}" if count == 1 else f"s/{path.name}/{name}#{count}"
+    def which(self, name: str) -> int:
+        """How many calls of this name there were on the path of the call that `next_id` was last asked for."""
+        names = self.at.names
+        count = names[name] = names.get(name, 0) + 1
+        return count
 
     def next_uuid(self) -> str:
         """What a UUID is made of. Raises: as `next_id`."""
@@ -279,6 +279,8 @@ class Pass:
         self.outcome = outcome
         self.suspended = True
         unwind(self.loop)
+        for kept in (self.calls, self.fresh, self.waiting, self.running, self.queue):
+            kept.clear()
         self.executor.ended()
 
 

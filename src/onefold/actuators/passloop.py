@@ -22,7 +22,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Iter
 from contextvars import Context, copy_context
 from typing import Any, NoReturn
 
-from onefold.terms.errors import OutsideStep
+from onefold.terms.errors import OutsideStep, Suspended
 
 log = logging.getLogger("onefold.actuators")
 running_loop = events._get_running_loop
@@ -212,8 +212,11 @@ class _Tasks(AbstractEventLoop):
         return self.closed
 
     def close(self) -> None:
+        """Let go of everything: a pass is one knot of references, which would wait for the garbage collector."""
         self.closed = self.quiet = True
         self.ready.clear()
+        self.tasks.clear()
+        self.timer = _over
 
     def get_task_factory(self) -> None:
         return None
@@ -299,14 +302,18 @@ async def _awaiting(awaitable: Awaitable[Any]) -> Any:
     return await awaitable
 
 
+def _over(after: int, handle: DurableTimer) -> None:
+    raise Suspended
+
+
 def _milliseconds(seconds: float) -> int:
     """Rounded up: nothing is early. Less than a microsecond is what floats of today's epoch cannot hold."""
     return max(1, math.ceil(round(seconds * 1000, 3)))
 
 
-def _ordered(items: Iterable[Any] = ()) -> Any:
-    """A set, or on a pass's loop what keeps the order in which it was given."""
-    return dict.fromkeys(items) if isinstance(running_loop(), PassLoop) else set(items)
+def _ordered(*items: Iterable[Any]) -> Any:
+    """A set, or of a pass's awaitables what keeps the order in which they were given."""
+    return dict.fromkeys(items[0]) if items and isinstance(running_loop(), PassLoop) else set(*items)
 
 
 vars(asyncio.tasks)["set"] = _ordered

@@ -21,9 +21,8 @@ from onefold.actuators.outcomes import Approved, Expired, Rejected
 from onefold.actuators.passing import Pass
 from onefold.actuators.stepping import (
     DEFAULT_RETRY,
+    Acting,
     Retry,
-    StepFunction,
-    Work,
     check_name,
     digest_of,
     read,
@@ -49,36 +48,21 @@ MESSAGE_LIMIT = 4_000
 class Stepper:
     """A function as a step: called with its own arguments it gives what is awaited."""
 
-    __slots__ = ("_function", "_home", "_info", "_name", "_port", "_retry", "_timeout")
+    __slots__ = ("_acting", "_home")
 
-    def __init__(
-        self,
-        home: Pass,
-        function: Callable[..., Any],
-        info: StepFunction,
-        name: str,
-        retry: Retry,
-        timeout: int | None,
-        port: Port[Any, Any] | None,
-    ) -> None:
-        self._port = port
+    def __init__(self, home: Pass, acting: Acting) -> None:
         self._home = home
-        self._function = function
-        self._info = info
-        self._name = name
-        self._retry = retry
-        self._timeout = timeout
+        self._acting = acting
 
     def __call__(self, *args: Any, **values: Any) -> StepCall:
-        info = self._info
+        acting = self._acting
+        info = acting.info
         if values or len(args) != info.arity:
             args, values = info.bind(args, values)
-        name = self._name
+        name = acting.name
         digest = digest_of(name, args, values) if values else digest_of(name, args)
         home = self._home
-        id = home.next_id()
-        work = Work(home.step_key(name), self._function, info, args, values, self._retry, self._timeout, self._port)
-        call = StepCall(home, id, name, digest, work, info.result.decode)
+        call = StepCall(home, home.next_id(), digest, acting, args, values, home.which(name))
         home.add(call)
         return call
 
@@ -102,6 +86,7 @@ class Run:
         self._home = home
         self._owner = owner
         self._ports = ports
+        self._steppers: dict[Any, Stepper] = {}  # those without options, made once a pass
 
     def now(self) -> datetime:
         """The instant of the newest thing this run was told: the same on every replay."""
@@ -162,6 +147,9 @@ class Run:
         return annotation reads back from the journal, the first time too. Raises, when awaited:
         StepFailed after the last attempt. When called: TypeError for wrong arguments.
         """
+        plain = name is None and retry is DEFAULT_RETRY and timeout is None
+        if plain and (known := self._steppers.get(f)) is not None:
+            return known
         port = None
         if isinstance(f, Port):
             if f.name not in self._ports:
@@ -169,7 +157,10 @@ class Run:
             port, name, f = f, name or f.name, f.function
         info = read(f)
         limit = None if timeout is None else duration_ms(timeout, what="timeout")
-        return Stepper(self._home, f, info, step_name(name, f, info), retry, limit, port)
+        made = Stepper(self._home, Acting(step_name(name, f, info), f, info, retry, limit, port))
+        if plain:
+            self._steppers[f if port is None else port] = made
+        return made
 
     # --- waits ------------------------------------------------------------------------------------
 

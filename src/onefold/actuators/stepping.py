@@ -9,12 +9,15 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from contextvars import copy_context
+from copy import deepcopy
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
 from hashlib import blake2b
+from pathlib import PurePath
 from types import CodeType
 from typing import Any, cast, get_type_hints
+from uuid import UUID
 
 import msgspec
 
@@ -73,7 +76,7 @@ class StepFunction:
     codec of its return annotation; without one, whatever JSON it gave.
     """
 
-    __slots__ = ("annotations", "arity", "is_async", "name", "parameters", "result", "signature", "takes_step")
+    __slots__ = ("annotations", "arity", "is_async", "name", "result", "signature", "takes_step")
 
     def __init__(self, function: Callable[..., Any]) -> None:
         inner = inspect.unwrap(function)
@@ -119,7 +122,7 @@ _read: dict[CodeType, StepFunction] = {}
 
 def read(function: Callable[..., Any]) -> StepFunction:
     """The step function's signature, read once for each piece of code."""
-    code = getattr(getattr(function, "__func__", function), "__code__", None)
+    code = getattr(function, "__code__", None) or getattr(getattr(function, "__func__", None), "__code__", None)
     if code is None:
         return StepFunction(function)
     found = _read.get(code)
@@ -146,36 +149,40 @@ def check_name(name: object, what: str) -> str:
     return name
 
 
-class Work:
-    """What an attempt runs: the function, its arguments, its policy, the port it goes through, and where it was called.
+class Acting:
+    """A step as `run.step` was asked for it: its function and its policy. One stands for many calls.
 
-    key: of the step, within its run. write: makes the bytes of a result.
+    port: the port it goes through, or None. write, read: the bytes of a result, and the value in them.
     """
 
-    __slots__ = ("args", "context", "function", "info", "key", "port", "retry", "timeout", "values", "write")
+    __slots__ = ("function", "info", "name", "port", "read", "retry", "timeout", "write")
     kind = "step"
 
     def __init__(
         self,
-        key: str,
+        name: str,
         function: Callable[..., Any],
         info: StepFunction,
-        args: tuple[Any, ...],
-        values: dict[str, Any],
-        retry: Retry,
-        timeout: int | None,
-        port: Port[Any, Any] | None,
+        retry: Retry = DEFAULT_RETRY,
+        timeout: int | None = None,
+        port: Port[Any, Any] | None = None,
     ) -> None:
-        self.key = key
+        self.name = name
         self.function = function
         self.info = info
-        self.args = args
-        self.values = values
         self.retry = retry
         self.timeout = timeout
         self.port = port
         self.write = info.result.encode
-        self.context = copy_context()
+        self.read = info.result.decode
+
+
+PLAIN = frozenset({str, int, float, bool, type(None), bytes, Decimal, datetime, date, time, timedelta, UUID})
+
+
+def own(value: Any) -> Any:
+    """A step's own copy of an argument: what it changes in place must not be seen by the function, once and never again."""
+    return value if type(value) in PLAIN else deepcopy(value)
 
 
 # --- digests --------------------------------------------------------------------------------------
@@ -184,6 +191,8 @@ class Work:
 def _plain(value: Any) -> Any:
     if hasattr(value, "__pydantic_fields__"):
         return value.__dict__
+    if isinstance(value, PurePath) or type(value).__module__.startswith("pydantic"):
+        return str(value)  # a path, a URL; a secret says only that it is one
     raise TypeError(f"a {type(value).__name__} cannot be written as JSON")
 
 
