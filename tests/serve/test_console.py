@@ -156,10 +156,10 @@ async def test_pages_load_nothing_from_elsewhere(host: FakeHost, client: AsyncCl
         assert " style=" not in page.text
         assert not re.search(r"\son[a-z]+=", page.text)
         assert "script-src 'self'" in page.headers["content-security-policy"]
-    for name, kind in (("onefold.css", "text/css"), ("live.js", "text/javascript")):
+    for name, kind in (("onefold.css", "text/css"), ("live.js", "text/javascript"), ("icon.svg", "image/svg")):
         file = await client.get(f"/console/static/{name}")
         assert file.headers["content-type"].startswith(kind)
-        assert "http" not in file.text.replace("http-equiv", "")
+        assert "http" not in file.text.replace("http://www.w3.org/2000/svg", "")
     assert (await client.get("/console/static/..%2Fpages.py")).status_code == 404
 
 

@@ -46,10 +46,15 @@ CONSOLE_PAGE: Final = (
     (b"referrer-policy", b"same-origin"),
     (b"content-security-policy", _CSP % b"script-src 'self'; connect-src 'self'; "),
 )
-STATIC: Final = {"onefold.css": b"text/css; charset=utf-8", "live.js": b"text/javascript; charset=utf-8"}
+STATIC: Final = {
+    "onefold.css": b"text/css; charset=utf-8",
+    "live.js": b"text/javascript; charset=utf-8",
+    "icon.svg": b"image/svg+xml",
+}
 
 # What changes how other text is read, or is not to be seen at all.
 _UNSEEN: Final = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]")
+SHORT_ID: Final = 20
 _SHOWN: Final = 20_000  # characters of one value; the whole of it is one request away
 
 
@@ -66,6 +71,19 @@ def pretty(value: Json) -> str:
     if isinstance(value, str):
         return plain(value)
     return plain(msgspec.json.format(canonical(value), indent=2).decode())
+
+
+def short(id: object) -> str:
+    """An id where a table has no room: its ends. The whole of it is in the link and on its own page."""
+    text = plain(id)
+    return text if len(text) <= SHORT_ID else f"{text[:11]}…{text[-4:]}"
+
+
+def failure_of(error: Json) -> str:
+    """A journaled failure in a line, `HTTPError: 502`; other shapes as JSON."""
+    if isinstance(error, dict) and isinstance(error.get("message"), str) and not error.get("data"):
+        return plain(f"{error.get('kind') or error.get('code') or 'failed'}: {error['message']}")
+    return pretty(error)
 
 
 def rows_of(shown: Json) -> list[tuple[str, Json]]:
@@ -91,6 +109,8 @@ def environment() -> Environment:
         "plain": plain,
         "pretty": pretty,
         "rows": rows_of,
+        "short": short,
+        "failure": failure_of,
         "spoken": spoken,
         "written": written,
         "segment": lambda value: quote(str(value), safe=""),
@@ -135,7 +155,7 @@ def own_page(ask: Ask) -> None:
 
 
 async def static(ask: Ask) -> Answer:
-    """The style sheet and the one script. They hold nothing of anybody, so everybody may have them."""
+    """The style sheet, the one script, the icon. They hold nothing of anybody, so everybody may have them."""
     name = ask.params["file"]
     if name not in STATIC:
         raise UnknownName("file", name)
