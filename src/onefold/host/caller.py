@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from onefold.terms.errors import Forbidden
+from onefold.terms.ids import principal_text
 
 Right = Literal["call", "read", "operate", "deploy"]
 ALL: frozenset[Right] = frozenset(("call", "read", "operate", "deploy"))
@@ -36,5 +37,6 @@ class Caller:
 
 
 def inside(principal: str | None) -> Caller:
-    """Code of the application itself: all rights, under one principal."""
+    """Code of the application itself: all rights, under one principal. Raises: BadArguments for one that is no text."""
+    principal_text(principal)
     return Caller(principal, ALL, principal or "the application")
