@@ -209,8 +209,11 @@ async def test_a_key_shown_once_opens_a_session_without_it(locked: FakeHost) -> 
         done = await client.post("/console/login", data=data, headers=ORIGIN)
         assert (done.status_code, done.headers["location"]) == (303, "/console?status=done")
         cookie = done.headers["set-cookie"]
-        for part in ("HttpOnly", "SameSite=Strict", "Secure", "Path=/", "Max-Age=43200"):
+        for part in ("HttpOnly", "SameSite=Strict", "Path=/", "Max-Age=43200"):
             assert part in cookie
+        assert "Secure" not in cookie
+        public = {"host": "tools.example.com", "origin": "https://tools.example.com"}
+        assert "; Secure" in (await client.post("/console/login", data=data, headers=public)).headers["set-cookie"]
         assert OPERATOR_KEY not in cookie
         value = cookie.partition(";")[0]
         assert (await client.get("/console", headers={"cookie": value})).status_code == 200

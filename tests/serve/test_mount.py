@@ -14,42 +14,37 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse
 from starlette.routing import Route
 
-from onefold.serve import asgi_app
-from onefold.serve.lifespan import lifespan
+from onefold.serve import mounted, opening
 from onefold.serve.mount import Mount
+from onefold.terms.errors import NotOpen
 from tests.serve.conftest import client_of
 from tests.serve.fake_host import FakeHost, waiting_for_manager
 
 
 class Opened:
-    """What `App` is to serve: opens with `async with`, and answers while it is open."""
+    """What `App` is to serve: an application that its lifespan opens and closes."""
 
     def __init__(self, seen: list[str], fails: str = "") -> None:
         self.seen = seen
         self.fails = fails
-        self.front: Any = None
+        self.host = FakeHost()
+        self.door = opening(self.opens)
 
-    async def __aenter__(self) -> Opened:
+    @contextlib.asynccontextmanager
+    async def opens(self) -> AsyncIterator[FakeHost]:
         if self.fails == "startup":
             raise OSError("the store is held")
         self.seen.append("onefold opens")
-        self.front = asgi_app(FakeHost())
-        return self
-
-    async def __aexit__(self, *exc: object) -> None:
-        await self.front.aclose()
+        yield self.host
         self.seen.append("onefold closes")
         if self.fails == "shutdown":
             raise OSError("the disk is gone")
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        if scope["type"] == "lifespan":
-            await lifespan(self, scope, receive, send)
-        else:
-            await self.front(scope, receive, send)
+        await self.door(scope, receive, send)
 
     def asgi(self, app: Any, /, *, at: str = "/onefold") -> Mount:
-        return Mount(self, app, at)
+        return mounted(app, self, at=at)
 
 
 class Life:
@@ -113,7 +108,7 @@ async def test_a_link_leads_below_the_mounted_path() -> None:
     seen: list[str] = []
     host_at = Opened(seen)
     async with living(Mount(host_at, outer(seen), "/a/b")) as client:
-        host_at.front.host.outcomes["refund_order"] = lambda _: waiting_for_manager()
+        host_at.host.outcomes["refund_order"] = lambda _: waiting_for_manager()
         call = await client.post("/a/b/tools/refund_order", json={"order_id": "7", "amount": 1})
         assert (await client.get(call.headers["location"])).json()["status"] == "waiting"
 
@@ -167,6 +162,14 @@ async def test_a_close_that_fails_says_so() -> None:
     told = await life.step("shutdown")
     assert (told["type"], "the disk is gone" in told["message"]) == ("lifespan.shutdown.failed", True)
     await life.end()
+
+
+async def test_before_it_is_opened_it_answers_nothing() -> None:
+    app = Opened([])
+    app.door.drain()
+    async with client_of(app) as client:
+        with pytest.raises(NotOpen):
+            await client.get("/healthz")
 
 
 @pytest.mark.parametrize("at", ["", "/", "onefold", "/onefold/", "//x"])

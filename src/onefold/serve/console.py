@@ -171,7 +171,8 @@ class Console:
         return page("login.html", ask, values, now_ms=self.host.clock.now(), status=status)
 
     def _cookie(self, ask: Ask, value: str, seconds: int) -> tuple[bytes, bytes]:
-        https = ask.scope.get("scheme") == "https" or self.host.config.public_url.startswith("https:")
+        here = self.access.names.local(ask.host.encode("latin-1"))  # plain HTTP on this machine, and nowhere else
+        https = ask.scope.get("scheme") == "https" or (self.host.config.public_url.startswith("https:") and not here)
         where = quote(ask.base) or "/"
         secure = "; Secure" if https else ""
         text = f"{SESSION.decode()}={value}; Path={where}; Max-Age={seconds}; HttpOnly; SameSite=Strict{secure}"

@@ -44,6 +44,11 @@ class Mount:
             await self._outer(scope, receive, send)
 
 
+def mounted(outer: ASGIApp, inner: ASGIApp, *, at: str = "/onefold") -> Mount:
+    """`outer` with `inner` below the path `at`, and one lifespan for both. Raises: ValueError for no path."""
+    return Mount(inner, outer, at)
+
+
 class _Life:
     """One application's lifespan, driven step by step from outside."""
 

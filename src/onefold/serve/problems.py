@@ -150,15 +150,17 @@ def told(error: OnefoldError, instance: str) -> Told:
     except (OnefoldError, TypeError, ValueError):
         for entry in picture.get("errors", ()):
             entry.pop("got", None)
-        picture["detail"] = _plain(picture["detail"])
-        picture["instance"] = _plain(instance)
-        body = canonical(picture)
+        body = canonical(_plain(picture))
     return Told(error.status, tuple(headers), body)
 
 
-def _plain(text: str) -> str:
-    """Text that every reader takes: lone surrogates and NUL replaced."""
-    return text.encode("utf-8", "replace").decode("utf-8").replace("\0", "\ufffd")
+def _plain(value: Any) -> Any:
+    """The same with texts that every reader takes: lone surrogates and NUL replaced."""
+    if isinstance(value, str):
+        return value.encode("utf-8", "replace").decode("utf-8").replace("\0", "\ufffd")
+    if isinstance(value, dict):
+        return {key: _plain(one) for key, one in value.items()}
+    return [_plain(one) for one in value] if isinstance(value, list) else value
 
 
 def spoken(tool: str, error: OnefoldError) -> str:
