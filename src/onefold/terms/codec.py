@@ -186,9 +186,11 @@ def _no_json(value: object) -> str:
 
 
 def below(path: str, key: str | int) -> str:
-    """The path of an item: `a.b`, `a[0]`."""
+    """The path of an item: `a.b`, `a[0]`. Of a key that is very long, its beginning."""
     if isinstance(key, int):
         return f"{path}[{key}]"
+    if len(key) > MAX_KEY_BYTES:
+        key = f"{key[:MAX_KEY_BYTES]}…"
     return f"{path}.{key}" if path else key
 
 

@@ -23,6 +23,9 @@ MAX_ID_BYTES = 512
 MAX_KEY_BYTES = 200
 """A key that leaves the process; longer ones leave as their SHA-256. Payment providers take 255 characters."""
 
+MAX_FAULTS = 50
+"""Faults told of one value. A list of 100,000 wrong items would be answered with ten times its size."""
+
 MAX_BODY_BYTES = 1 << 20
 """A request's body at a door, refused before it is read."""
 

@@ -16,6 +16,7 @@ from pydantic import BaseModel, Field, HttpUrl, field_validator, model_validator
 
 from onefold.terms.codec import canonical
 from onefold.terms.errors import BadArguments
+from onefold.terms.limits import MAX_FAULTS
 from onefold.terms.typed import codec_of
 from tests.terms.typed import kinds
 from tests.terms.typed.kinds import (
@@ -338,3 +339,13 @@ def test_what_came_may_be_shown_even_if_it_is_huge() -> None:
     with pytest.raises(BadArguments) as refused:
         codec_of(Annotated[str, Field(max_length=3)]).from_json("x" * 100_000)
     assert len(str(refused.value)) < 500
+    with pytest.raises(BadArguments) as refused:
+        codec_of(Deposit).from_json({**GOOD, "x" * 100_000: 1})
+    assert len(str(refused.value)) < 500
+
+
+def test_a_thousand_faults_are_not_all_told() -> None:
+    with pytest.raises(BadArguments) as refused:
+        codec_of(list[int]).from_json(["x"] * 1000)
+    assert len(refused.value.faults) == MAX_FAULTS + 1
+    assert str(refused.value.faults[-1]) == "has 950 more faults"
