@@ -20,7 +20,7 @@ from onefold.kernel.module import Module
 from onefold.kernel.tables import ACTOR, ALARM, TURN
 from onefold.node.resident import Resident
 from onefold.store.contract import Query, Row
-from onefold.terms.codec import canonical, digest, parse
+from onefold.terms.codec import digest, parse_canonical
 from onefold.terms.errors import NotFound
 from onefold.terms.ids import ActorId, check_text, door_id, principal_text
 from onefold.terms.instant import moment, text, up
@@ -63,13 +63,13 @@ class ModuleVerbs:
     async def deliver_raw(self, module: str, raw: bytes, *, caller: Caller) -> bytes:
         """As `deliver`, for an event as JSON; its digest is over what arrived. The reply as JSON."""
         found = self._core.catalog.module(module)
-        value = parse(raw, "event")
+        value, written = parse_canonical(raw, "event")
         codecs = found.codecs
         event = codecs.event.from_json(value)
         at = ActorId(found.name, caller.principal, check_text(found.key(event), "key"))
         event_id = door_id(found.event_id(event))
         reply = await self._core.node.fold(
-            at, event_id, digest(canonical(value)), partial(decided, found.decide, event)
+            at, event_id, digest(written), partial(decided, found.decide, event)
         )
         return codecs.reply.encode(reply)
 
