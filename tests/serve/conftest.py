@@ -12,7 +12,8 @@ from httpx2 import ASGITransport, AsyncClient
 from onefold.host.config import Hook
 from onefold.host.settings import Key
 from onefold.serve import Front, asgi_app
-from tests.serve.fake_host import Config, FakeHost
+from tests.serve.fake_host import FakeHost
+from tests.serve.fake_values import Config
 
 AGENT_KEY = "agent-key-0123456789"
 READER_KEY = "reader-key-0123456789"

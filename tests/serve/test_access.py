@@ -9,7 +9,8 @@ from onefold.serve import Front, asgi_app
 from onefold.serve.access import SESSION, SESSION_MS, Access, Names, local_address
 from onefold.terms.errors import LoadRefused
 from tests.serve.conftest import AGENT_KEY, OPERATOR_KEY, READER_KEY, Keyed, client_of, keyed
-from tests.serve.fake_host import Config, FakeHost
+from tests.serve.fake_host import FakeHost
+from tests.serve.fake_values import Config
 from tests.serve.raw import Asgi
 
 EVERYWHERE = "0.0.0.0"  # noqa: S104 - compared, not bound

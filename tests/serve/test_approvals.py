@@ -13,7 +13,8 @@ from httpx2 import AsyncClient, Response
 from onefold.serve import Front
 from onefold.terms.instant import moment
 from tests.serve.conftest import OPERATOR_KEY, Keyed
-from tests.serve.fake_host import DAY, NOW, FakeHost, LinkPage, OpenApproval
+from tests.serve.fake_host import FakeHost
+from tests.serve.fake_values import DAY, NOW, LinkPage, OpenApproval
 from tests.serve.raw import Asgi
 
 TOKEN = "eyJydW4iOiJydW5fMSJ9.c2lnbmVk"
@@ -225,10 +226,10 @@ async def test_every_value_of_a_link_page_is_text(links: FakeHost, client: Async
     for state in ("open", "decided", "expired", "cancelled", "changed"):
         links.links[TOKEN] = replace(OPEN, **{"state": state, field: value, "at": moment(NOW)})
         page = await client.get(PATH)
-        hold_as_text(page)
+        check_all_is_text(page)
 
 
-def hold_as_text(page: Response) -> None:
+def check_all_is_text(page: Response) -> None:
     """Nothing of HOSTILE is markup, a link or a direction."""
     assert page.status_code in (200, 410)
     assert "<img" not in page.text
@@ -310,7 +311,7 @@ async def test_the_inbox_takes_forms_of_its_own_page_only(
 async def test_every_value_of_the_inbox_is_text(inbox: FakeHost, client: AsyncClient) -> None:
     hostile = OpenApproval(HOSTILE, HOSTILE, HOSTILE, HOSTILE, moment(NOW), None, {HOSTILE: [HOSTILE]})
     inbox.approvals = {("x", "y"): hostile}
-    hold_as_text(await client.get("/approve"))
+    check_all_is_text(await client.get("/approve"))
 
 
 async def test_an_operator_decides_under_the_keys_name(locked: FakeHost, holding: Keyed) -> None:

@@ -12,10 +12,10 @@ from onefold.actuators.receipt import Trouble, WaitShown
 from onefold.serve import Front, asgi_app
 from onefold.terms.instant import moment
 from tests.serve.conftest import OPERATOR_KEY, READER_KEY, Keyed, client_of
-from tests.serve.fake_host import (
+from tests.serve.fake_host import FakeHost
+from tests.serve.fake_values import (
     DAY,
     NOW,
-    FakeHost,
     Happening,
     JournalRow,
     OpenApproval,
@@ -24,7 +24,7 @@ from tests.serve.fake_host import (
     waiting_for_manager,
 )
 from tests.serve.raw import Asgi
-from tests.serve.test_approvals import HOSTILE, hold_as_text
+from tests.serve.test_approvals import HOSTILE, check_all_is_text
 
 ORIGIN = {"origin": "http://127.0.0.1:8600"}
 
@@ -144,7 +144,7 @@ async def test_every_value_of_the_console_is_text(host: FakeHost, client: AsyncC
     host.parked[HOSTILE] = ParkedItem(HOSTILE, HOSTILE, HOSTILE, HOSTILE, moment(NOW))
     host.approvals["x", "y"] = OpenApproval(HOSTILE, HOSTILE, HOSTILE, HOSTILE, moment(NOW), None, HOSTILE)
     for path in ("/console", f"/console/runs/{id}", "/console/parked", "/console?key=%3Cimg%3E"):
-        hold_as_text(await client.get(path))
+        check_all_is_text(await client.get(path))
 
 
 async def test_pages_load_nothing_from_elsewhere(host: FakeHost, client: AsyncClient) -> None:

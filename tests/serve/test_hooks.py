@@ -15,7 +15,8 @@ from onefold.host.config import Hook
 from onefold.serve import asgi_app
 from onefold.serve.webhooks import sign_standard
 from tests.serve.conftest import HOOK_SECRET, client_of
-from tests.serve.fake_host import NOW, Config, FakeHost, Outcome, Refund, paid, refund_order
+from tests.serve.fake_host import FakeHost
+from tests.serve.fake_values import NOW, Config, Outcome, Refund, paid, refund_order
 from tests.serve.raw import Asgi
 
 BODY = b'{"order_id":"7","amount":40}'

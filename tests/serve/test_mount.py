@@ -18,7 +18,8 @@ from onefold.serve import mounted, opening
 from onefold.serve.mount import Mount
 from onefold.terms.errors import NotOpen
 from tests.serve.conftest import client_of
-from tests.serve.fake_host import FakeHost, waiting_for_manager
+from tests.serve.fake_host import FakeHost
+from tests.serve.fake_values import waiting_for_manager
 
 
 class Opened:

@@ -14,7 +14,8 @@ from httpx2 import AsyncClient
 
 from onefold.serve import asgi_app, run
 from onefold.serve.run import HEADER_BYTES, HEADERS_MOST, serve, settings
-from tests.serve.fake_host import Config, FakeHost, Outcome
+from tests.serve.fake_host import FakeHost
+from tests.serve.fake_values import Config, Outcome
 
 ORDER = b'{"order_id":"7","amount":"1"}'
 Address = tuple[str, int]

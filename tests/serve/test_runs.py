@@ -10,7 +10,8 @@ from httpx2 import AsyncClient
 
 from onefold.serve import Front
 from onefold.terms.instant import moment
-from tests.serve.fake_host import NOW, FakeHost, JournalRow, OpenApproval, Outcome, ParkedItem, waiting_for_manager
+from tests.serve.fake_host import FakeHost
+from tests.serve.fake_values import NOW, JournalRow, OpenApproval, Outcome, ParkedItem, waiting_for_manager
 from tests.serve.raw import Asgi
 
 

@@ -11,7 +11,8 @@ from httpx2 import AsyncClient
 from onefold.actuators.receipt import Trouble
 from onefold.serve import Front
 from onefold.serve.tools import csv_of
-from tests.serve.fake_host import FakeHost, Outcome, waiting_for_manager
+from tests.serve.fake_host import FakeHost
+from tests.serve.fake_values import Outcome, waiting_for_manager
 from tests.serve.raw import Asgi
 
 ORDER = {"order_id": "7", "amount": "40"}

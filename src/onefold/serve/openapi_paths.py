@@ -77,15 +77,12 @@ _DECISION: Final = {
 
 def common() -> dict[str, Any]:
     """The paths that every application has."""
-    return {**_runs(), **_tables(), **_modules(), **_parked(), **_health()}
+    return {**_looking_at_runs(), **_telling_runs(), **_tables(), **_modules(), **_parked(), **_health()}
 
 
-def _runs() -> dict[str, Any]:
-    posted = ("409", "413", "422")
-    key = ref("parameters", "IdempotencyKey")
+def _looking_at_runs() -> dict[str, Any]:
     filters = [_query("program"), _query("status", **_STATUS), _query("key"), _LIMIT, _AFTER]
     wait = _query("wait", type="integer", minimum=0, maximum=25, default=0)
-    events = [*_path("id", "event"), key]
     return {
         "/runs": {
             "get": _operation(
@@ -112,6 +109,13 @@ def _runs() -> dict[str, Any]:
                 refused=("422",),
             )
         },
+    }
+
+
+def _telling_runs() -> dict[str, Any]:
+    posted = ("409", "413", "422")
+    events = [*_path("id", "event"), ref("parameters", "IdempotencyKey")]
+    return {
         "/runs/{id}/events/{event}": {
             "post": _operation(
                 "send_event",

@@ -18,7 +18,8 @@ from onefold.actuators.receipt import Trouble
 from onefold.actuators.run import Run
 from onefold.serve import asgi_app
 from tests.serve.conftest import AGENT_KEY, LOCAL, Keyed, client_of
-from tests.serve.fake_host import FakeHost, Outcome, waiting_for_manager
+from tests.serve.fake_host import FakeHost
+from tests.serve.fake_values import Outcome, waiting_for_manager
 
 ERAS = {"auto": "2026-07-28", "legacy": "2025-11-25"}
 Mode = Literal["auto", "legacy"]

@@ -13,7 +13,8 @@ from onefold.serve.bodies import Waits
 from onefold.serve.mcp.listing import Listing
 from onefold.serve.mcp.server import build
 from tests.serve.conftest import AGENT_KEY, READER_KEY, Keyed
-from tests.serve.fake_host import FakeHost, Outcome, waiting_for_manager
+from tests.serve.fake_host import FakeHost
+from tests.serve.fake_values import Outcome, waiting_for_manager
 from tests.serve.mcp.wire import LEGACY, MODERN, call, envelope, error, post, result
 from tests.serve.raw import Asgi
 

@@ -8,7 +8,8 @@ import pytest
 from httpx2 import AsyncClient
 
 from onefold.actuators.receipt import Trouble, WaitShown
-from tests.serve.fake_host import DAY, NOW, FakeHost, Outcome, waiting_for_manager
+from tests.serve.fake_host import FakeHost
+from tests.serve.fake_values import DAY, NOW, Outcome, waiting_for_manager
 from tests.serve.mcp.wire import TASKS, call, error, post, result
 
 ORDER = {"order_id": "8", "amount": 150}
