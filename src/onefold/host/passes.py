@@ -60,7 +60,9 @@ class RunActor:
         decide = partial(decided, self._decide, event)
         found, self._found = self._found, None
         change = None if found is None else moved(found)
-        reply = await self._core.node.fold(self._at, step_id(id), b"", decide, probe=False, change=change)
+        reply = await self._core.node.fold(
+            self._at, step_id(id), b"", decide, replies=False, probe=False, change=change
+        )
         if self._resident.gone:
             # What it watches was dropped after a lost commit: it is run anew, from the rows.
             raise StoreUnavailable(self._at.kind, "the run was read anew after a commit whose answer was lost")
