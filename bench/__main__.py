@@ -10,20 +10,22 @@ import argparse
 import shutil
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
 from bench import honesty, places, profiles, scenes
 from bench.child import Child, Failed
-from bench.goals import Line, Measured, lines
+from bench.goals import START, Line, Measured, lines
 from bench.interleave import Case, run
 from bench.places import SCRATCH, Missing, log, scratch
 from bench.results import report
 from bench.scenes import module
 
+Gaps = dict[str, str]
+Profiles = dict[str, list[str]]
+SLEPT_S = 10.0  # how long the sleepers of a profile sleep, at most
 PARTS = ("rates", "sleepers", "waiters", "starts", "growth", "honesty")
-PROFILED_S = 3.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,13 +38,14 @@ class Size:
     spread_s: float
     starts: int
     sizes: tuple[int, ...]
+    profiled_s: float
 
 
-FULL = Size(rounds=4, seconds=2.0, runs=10_000, spread_s=60.0, starts=7, sizes=(100, 1_000, 10_000))
-QUICK = Size(rounds=1, seconds=1.0, runs=300, spread_s=2.0, starts=1, sizes=(10, 100, 300))
+FULL = Size(rounds=4, seconds=2.0, runs=10_000, spread_s=60.0, starts=7, sizes=(100, 1_000, 10_000), profiled_s=3.0)
+QUICK = Size(rounds=1, seconds=1.0, runs=300, spread_s=2.0, starts=1, sizes=(10, 100, 300), profiled_s=1.0)
 
 
-def commands(failed: dict[str, str]) -> dict[str, list[str]]:
+def commands(failed: Gaps) -> Profiles:
     """How each contender is started; one that cannot be had is a line in `failed`."""
     wrk = places.tool("wrk")
     made: dict[str, Callable[[], list[str]]] = {
@@ -81,7 +84,7 @@ def cases(seconds: float) -> list[Case]:
     ]
 
 
-def rates(taken: Measured, size: Size, failed: dict[str, str]) -> dict[str, list[str]]:
+def rates(taken: Measured, size: Size, failed: Gaps) -> Profiles:
     """The interleaved rounds; the profiles of those of ours that fall short."""
     children: dict[str, Child] = {}
     try:
@@ -92,32 +95,46 @@ def rates(taken: Measured, size: Size, failed: dict[str, str]) -> dict[str, list
                 failed[name] = str(fault)
                 continue
             children[name].stand()
-        taken.rounds = run(children, cases(size.seconds), size.rounds)
+        taken.rounds = run(children, cases(size.seconds), size.rounds, warm=size is not QUICK)
         failed.update(taken.rounds.failed)
-        return falling_short(lines(taken), children, failed)
+        return falling_short(lines(taken), children, size, failed)
     finally:
         for child in children.values():
             child.close()
 
 
-def falling_short(table: Sequence[Line], children: Mapping[str, Child], failed: dict[str, str]) -> dict[str, list[str]]:
-    """Where the time of each workload goes that falls short, by row."""
-    found: dict[str, list[str]] = {}
+def falling_short(table: Sequence[Line], children: Mapping[str, Child], size: Size, failed: Gaps) -> Profiles:
+    """Where the time of each workload goes that falls short, by row; of those that these contenders can show."""
+    found: Profiles = {}
     for line in table:
-        if line.reached != "no" or line.profile is None or line.row in found:
+        if line.reached != "no" or line.profile is None or line.row in found or line.profile[0] not in children:
             continue
         name, workload, callers = line.profile
         for child in children.values():
             child.stand()
         children[name].go_on()
         try:
-            found[line.row] = profiles.look(children[name], workload, callers, PROFILED_S)
+            found[line.row] = profiles.look(children[name], workload, callers, size.profiled_s)
         except (Failed, Missing) as fault:
             failed[f"profile of {line.row}"] = str(fault)
     return found
 
 
-def rest(taken: Measured, size: Size, parts: Sequence[str], failed: dict[str, str]) -> None:
+def slow_scenes(table: Sequence[Line], size: Size, failed: Gaps) -> Profiles:
+    """The same for sleepers and starts, which have no contender of the rounds."""
+    found: Profiles = {}
+    if any(line.reached == "no" and line.profile == START for line in table):
+        found["starts"] = profiles.imports(module("first", scratch("first") / "store"))
+    if any(line.reached == "no" and line.profile and line.profile[0] == "sleeping" for line in table):
+        child = Child("sleeping", module("sleeping", scratch("sleeping")), log("sleeping"))
+        try:
+            found.update(falling_short(table, {"sleeping": child}, replace(size, profiled_s=SLEPT_S), failed))
+        finally:
+            child.close()
+    return found
+
+
+def rest(taken: Measured, size: Size, parts: Sequence[str], failed: Gaps) -> None:
     """The scenes."""
     attempted = scenes.attempted
     if "sleepers" in parts:
@@ -134,9 +151,9 @@ def rest(taken: Measured, size: Size, parts: Sequence[str], failed: dict[str, st
         taken.wakes = attempted("wakes", lambda: scenes.wakes(size.sizes), failed)
 
 
-def truths(failed: dict[str, str]) -> list[honesty.Check]:
+def truths(failed: Gaps) -> list[honesty.Check]:
     found: dict[str, str | None] = {"strace": None, "workerd": None}
-    for name, find in (("strace", lambda: places.tool("strace")), ("workerd", places.workerd)):
+    for name, find in (("strace", partial(places.tool, "strace")), ("workerd", places.workerd)):
         try:
             found[name] = find()
         except Missing as missing:
@@ -153,13 +170,14 @@ def main() -> int:
     asked = parser.parse_args()
     size = QUICK if asked.quick else FULL
     if asked.rounds:
-        size = Size(asked.rounds, size.seconds, size.runs, size.spread_s, size.starts, size.sizes)
+        size = replace(size, rounds=asked.rounds)
     parts = asked.part or PARTS
-    failed: dict[str, str] = {}
+    failed: Gaps = {}
     taken = Measured(runs=size.runs, spread_s=size.spread_s)
     try:
         found = rates(taken, size, failed) if "rates" in parts else {}
         rest(taken, size, parts, failed)
+        found.update(slow_scenes(lines(taken), size, failed))
         checks = truths(failed) if "honesty" in parts else []
     except Missing as missing:
         print(missing, file=sys.stderr)

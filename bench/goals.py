@@ -14,6 +14,7 @@ from bench.interleave import Rounds
 
 Told = Mapping[str, Any]
 PEERS = ("dbos", "restate", "absurd")
+START = ("start", "", 0)
 GROWTH = 1.5  # of the largest size over the smallest: what the noise of a shared machine may add
 
 
@@ -21,7 +22,7 @@ GROWTH = 1.5  # of the largest size over the smallest: what the noise of a share
 class Line:
     """One goal. `value` is held against `must` and `aim`; None: not measured. `less`: smaller is better.
 
-    profile: contender, workload and callers to look at when it falls short.
+    profile: contender, workload and callers to look at when it falls short; of a start, ("start", "", 0).
     """
 
     row: str
@@ -134,10 +135,18 @@ def _sleepers(taken: Measured) -> Iterator[Line]:
     minute = taken.minute
     within = "one minute" if taken.spread_s == 60 else f"{taken.spread_s:g} s"
     row = f"{number(taken.runs)} sleeping runs due in {within}"
+    look = ("sleeping", "sleep", taken.runs // 5)
     more = f"{number(minute.get('cpu_ms', 0))} ms of CPU each, armed in {number(minute.get('armed_s', 0))} s"
-    yield Line(row, f"lateness p50, durable ({more})", minute.get("p50"), 2, None, "ms", less=True)
+    yield Line(row, f"lateness p50, durable ({more})", minute.get("p50"), 2, None, "ms", less=True, profile=look)
     yield Line(
-        row, f"lateness p99 (most {number(minute.get('most', 0))} ms)", minute.get("p99"), 20, None, "ms", less=True
+        row,
+        f"lateness p99 (most {number(minute.get('most', 0))} ms)",
+        minute.get("p99"),
+        20,
+        None,
+        "ms",
+        less=True,
+        profile=look,
     )
     yield Line(row, "woken early", minute.get("early"), 0, None, "runs", less=True)
     yield Line(row, "woken twice", minute.get("twice"), 0, None, "runs", less=True)
@@ -151,7 +160,9 @@ def _waiters(taken: Measured) -> Iterator[Line]:
     count = max(taken.waiters, default=taken.runs)
     told = taken.waiters.get(count, {})
     row = f"{number(count)} waiting runs, kill -9"
-    yield Line(row, "from the exec to the first new answer", told.get("first_s"), 0.5, 0.15, "s", less=True)
+    yield Line(
+        row, "from the exec to the first new answer", told.get("first_s"), 0.5, 0.15, "s", less=True, profile=START
+    )
     yield Line(
         row, "from the exec until all are armed and the overdue are done", told.get("armed_s"), 1, 0.15, "s", less=True
     )
@@ -161,7 +172,7 @@ def _waiters(taken: Measured) -> Iterator[Line]:
 def _starts(taken: Measured) -> Iterator[Line]:
     row = "start to first durable answer"
     kib = taken.start.get("kib")
-    yield Line(row, "an app of one module", taken.start.get("seconds"), 0.25, 0.12, "s", less=True)
+    yield Line(row, "an app of one module", taken.start.get("seconds"), 0.25, 0.12, "s", less=True, profile=START)
     yield Line(row, "its memory then", None if kib is None else kib / 1024, 45, None, "MiB", less=True)
     kib = taken.tool_start.get("kib")
     told = "with MCP and pydantic, over HTTP" + ("" if kib is None else f" ({kib / 1024:.0f} MiB)")

@@ -47,27 +47,27 @@ class Rounds:
         return median([getattr(each, field_name) for each in self.samples.get(label, ())])
 
 
-def run(children: Mapping[str, Child], cases: Sequence[Case], rounds: int) -> Rounds:
-    """Every case once a round."""
+def run(children: Mapping[str, Child], cases: Sequence[Case], rounds: int, *, warm: bool = True) -> Rounds:
+    """Every case once a round; with `warm`, also a little before its first turn."""
     taken = Rounds()
     for child in children.values():
         child.stand()
     for number in range(rounds):
         for case in cases:
             if case.contender in children and case.label not in taken.failed:
-                _turn(taken, children[case.contender], case, first=number == 0)
+                _turn(taken, children[case.contender], case, warm=warm and number == 0)
         print(f"round {number + 1} of {rounds} done", file=sys.stderr)
     for child in children.values():
         child.go_on()
     return taken
 
 
-def _turn(taken: Rounds, child: Child, case: Case, *, first: bool) -> None:
+def _turn(taken: Rounds, child: Child, case: Case, *, warm: bool) -> None:
     child.go_on()
     gc.collect()
     try:
-        if first:
-            child.ask(case.workload, case.callers, 0.3)  # the first answers open files and fill caches
+        if warm:  # the first answers open files and fill caches
+            child.ask(case.workload, case.callers, 0.3)
         taken.spins.append(spin())
         told = child.ask(case.workload, case.callers, case.seconds)
         taken.samples.setdefault(case.label, []).append(Sample(**told))

@@ -8,32 +8,40 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from bench.places import Missing
-from bench.wrk import free_port
+from bench.wrk import free_port, listening
 
 DEBIAN = Path("/usr/lib/postgresql")
-SETTINGS = "-c shared_buffers=512MB -c max_wal_size=4GB -c listen_addresses=127.0.0.1"
+SETTINGS = ("-c", "shared_buffers=512MB", "-c", "max_wal_size=4GB", "-c", "listen_addresses=127.0.0.1")
 
 
 @contextmanager
 def postgres(folder: Path) -> Iterator[str]:
-    """The address of a running server whose data is below `folder`. Raises: Missing."""
-    programs = _programs()
-    data, port = folder / "data", free_port()
-    if os.geteuid() == 0:
-        _own(folder)
-    _run(programs / "initdb", "-D", data, "-A", "trust", "-U", "postgres", "-E", "UTF8", "--locale=C")
-    options = f"{SETTINGS} -p {port} -k {folder}"
-    _run(programs / "pg_ctl", "-D", data, "-l", folder / "log", "-o", options, "-w", "start")
+    """The address of a running server whose data is below `folder`. Raises: Missing.
+
+    It is a child of this process, so that whoever ends this one's group ends it too.
+    """
+    programs, user = _programs(), _user(folder)
+    data, port = str(folder / "data"), free_port()
+    made = [str(programs / "initdb"), "-D", data, "-A", "trust", "-U", "postgres", "-E", "UTF8", "--locale=C"]
+    said = subprocess.run(made, capture_output=True, text=True, check=False, cwd="/", user=user, group=user)
+    if said.returncode:
+        raise Missing(f"Postgres could not be set up: {said.stderr.strip()[-200:]}")
+    command = [str(programs / "postgres"), "-D", data, "-p", str(port), "-k", str(folder), *SETTINGS]
+    quiet = subprocess.DEVNULL
+    server = subprocess.Popen(command, cwd="/", user=user, group=user, stdin=quiet, stdout=quiet, stderr=quiet)
     try:
+        listening(port, server)
         yield f"postgresql://postgres@127.0.0.1:{port}/postgres"
     finally:
-        _run(programs / "pg_ctl", "-D", data, "-m", "immediate", "stop")
+        server.send_signal(signal.SIGQUIT)
+        server.wait()
 
 
 def _programs() -> Path:
@@ -46,17 +54,12 @@ def _programs() -> Path:
     return Path(named).resolve().parent
 
 
-def _own(folder: Path) -> None:
+def _user(folder: Path) -> str | None:
+    """Whom the server runs as; None: as we do."""
+    if os.geteuid() != 0:
+        return None
     try:
         shutil.chown(folder, "postgres", "postgres")
     except LookupError:
         raise Missing("Postgres does not run as root, and there is no user `postgres` here.") from None
-
-
-def _run(*command: object) -> None:
-    words = [str(word) for word in command]
-    if os.geteuid() == 0:
-        words = ["runuser", "-u", "postgres", "--", *words]
-    said = subprocess.run(words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, check=False, cwd="/")
-    if said.returncode:
-        raise Missing(f"Postgres could not be started: {said.stderr.strip()[-200:]}")
+    return "postgres"

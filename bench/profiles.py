@@ -11,8 +11,8 @@ import subprocess
 from collections import Counter
 from collections.abc import Iterable
 
-from bench.child import Child, Failed
-from bench.places import peers_tool, scratch
+from bench.child import Child, Failed, surroundings
+from bench.places import ROOT, peers_tool, scratch
 
 PER_SECOND = 250
 LINES = 14
@@ -39,6 +39,29 @@ def look(child: Child, workload: str, callers: int, seconds: float) -> list[str]
     return top(written.read_text(encoding="utf-8").splitlines(), each_us)
 
 
+def imports(command: list[str]) -> list[str]:
+    """The modules whose own loading took longest in a start: share of all loading, milliseconds, name."""
+    said = subprocess.run(
+        [command[0], "-X", "importtime", *command[1:]],
+        cwd=ROOT,
+        env=surroundings(),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    rows = [line.split("|") for line in said.stderr.splitlines() if line.startswith("import time:") and "|" in line]
+    own = [
+        (int(row[0].rpartition(":")[2]), row[2].strip()) for row in rows if row[0].rpartition(":")[2].strip().isdigit()
+    ]
+    total = sum(us for us, _ in own) or 1
+    longest = sorted(own, reverse=True)[:LINES]
+    ours = sum(us for us, name in own if name.startswith("onefold"))
+    return [
+        f"{total / 1e3:6.1f} ms  all {len(own)} modules; {ours / 1e3:.1f} ms of them Onefold's own",
+        *(f"{us / total:6.1%} {us / 1e3:8.1f} ms  {name}" for us, name in longest),
+    ]
+
+
 def top(stacks: Iterable[str], each_us: float) -> list[str]:
     """Collapsed stacks (`a;b;c count`) as lines: share of the busy samples, microseconds an answer, place.
 
@@ -51,7 +74,10 @@ def top(stacks: Iterable[str], each_us: float) -> list[str]:
         if leaf and not leaf.startswith(_IDLE):
             leaves[place(leaf)] += int(count)
     total = sum(leaves.values()) or 1
-    return [f"{n / total:6.1%} {n * each_us:8.1f} us  {where}" for where, n in leaves.most_common(LINES)]
+    return [
+        f"{n / total:6.1%}{f' {n * each_us:8.1f} us' if each_us else ''}  {where}"
+        for where, n in leaves.most_common(LINES)
+    ]
 
 
 def place(frame: str) -> str:

@@ -6,8 +6,6 @@ Never: judges; goals does.
 
 from __future__ import annotations
 
-import http.client
-import json
 import subprocess
 import sys
 import time
@@ -16,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.child import Child, Failed, surroundings
-from bench.contenders.served import Server, mcp_body
+from bench.contenders.served import Server, call_once
 from bench.measures import median, resident_kib
 from bench.places import OURS, ROOT, log, scratch
 
@@ -46,7 +44,7 @@ def sleepers(runs: int, seconds: float) -> Told:
     child = Child("sleeping", module("sleeping", folder), log("sleeping"))
     try:
         child.tell("sleep", runs, seconds)
-        told = child.hear(runs / 100 + seconds + 120)
+        told = child.hear(runs / 20 + seconds + 120)
         if "failed" in told:
             raise Failed(told["failed"])
         return told
@@ -59,13 +57,13 @@ def waiters(runs: int) -> Told:
     folder = scratch("waiting")
     child = Child("waiting", module("waiting", folder), log("waiting"))
     try:
-        child.tell("arm", runs, runs / 300 + DEAD_S + 5)
-        told = child.hear(runs / 50 + 120)
+        child.tell("arm", runs, DEAD_S)
+        told = child.hear(runs / 20 + 120)
         if "failed" in told:
             raise Failed(told["failed"])
     finally:
         child.kill()
-    time.sleep(runs / 300 + DEAD_S + 5)
+    time.sleep(told["brief_s"])
     return {**told, **_back(folder)}
 
 
@@ -105,16 +103,12 @@ def starts(times: int) -> Told:
 def tool_starts(times: int) -> Told:
     """From the exec of `onefold serve` to its first durable answer over MCP, and its memory then."""
     taken: list[tuple[float, int]] = []
-    body, headers = mcp_body("n")
-    call = body[1:-1].replace("' .. n .. '", "2")
     for number in range(times + 1):
         folder = scratch("tool")
         start = time.perf_counter()
         server = Server("bench/contenders/adding.py", folder / "store")
         try:
-            line = http.client.HTTPConnection("127.0.0.1", server.port, timeout=30)
-            line.request("POST", "/mcp", call, {"content-type": "application/json", **headers})
-            told = json.loads(line.getresponse().read())
+            told = call_once(server.port)
             elapsed = time.perf_counter() - start
             if told["result"]["structuredContent"]["result"]["sum"] != 3:
                 raise Failed(f"the tool answered {told}")

@@ -1,6 +1,7 @@
 """bench.contenders.waiting - Onefold with many waiting runs, to be killed and started again.
 
-For: `arm RUNS SECONDS`: so many runs that wait for an event, one in a hundred only for so many seconds.
+For: `arm RUNS SECONDS`: so many runs that wait for an event, one in a hundred only until so many seconds
+after the last has started.
 With `back` it opens what was left, says when the first new run answered, and when every wait that ran
 out in between was taken up.
 Never: is asked anything between the opening and what it tells: nothing but the rows may wake a run.
@@ -11,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +28,7 @@ from onefold import Expired, Run, Step, actuator
 AT_ONCE = 64
 FEW = 100  # one run in so many waits only briefly
 LONG = "30 days"
-WARM = 500  # runs that fill code and caches before memory is counted
+WARM = 500  # runs that fill code and caches before memory is counted, and show how fast the others will be
 
 
 class Ask(BaseModel):
@@ -51,14 +53,19 @@ async def waiter(run: Run, ask: Ask) -> str:
 
 
 async def arm(app: onefold.App, folder: Path, runs: int, seconds: float) -> dict[str, Any]:
-    """Memory of a run in KiB, without SQLite's own cache, which is bounded; and the ids of those that wait briefly."""
+    """{"each_kib": memory of a run without SQLite's own cache, which is bounded; "brief": how many wait only "brief_s"}."""
+    begun = time.monotonic()
     await _started(app, [Ask(number=-1, timeout=LONG)] * WARM)
+    brief_s = seconds + 1.5 * runs * (time.monotonic() - begun) / WARM
     before = resident_kib() - apsw.memory_used() / 1024
-    asks = [Ask(number=n, timeout=f"{int(seconds * 1000)}ms" if n % FEW == 0 else LONG) for n in range(runs)]
+    begun = time.monotonic()
+    asks = [Ask(number=n, timeout=f"{int(brief_s * 1000)}ms" if n % FEW == 0 else LONG) for n in range(runs)]
     brief = [run for ask, run in zip(asks, await _started(app, asks), strict=True) if ask.timeout != LONG]
     after = resident_kib() - apsw.memory_used() / 1024
     (folder / "brief").write_text(json.dumps(brief), encoding="utf-8")
-    return {"each_kib": (after - before) / runs, "brief": len(brief)}
+    if time.monotonic() - begun > brief_s:
+        raise RuntimeError(f"{runs} starts took longer than the {brief_s:.0f} s that the brief ones wait")
+    return {"each_kib": (after - before) / runs, "brief": len(brief), "brief_s": brief_s}
 
 
 async def _started(app: onefold.App, asks: list[Ask]) -> list[str]:
