@@ -1,6 +1,6 @@
 """store.batch - many parties, one physical commit, each answered truthfully.
 
-For: the order ask, read, body, run, COMMIT; savepoints around bodies; what is tried again;
+For: the order ask, read, body, BEGIN, run, COMMIT; savepoints around bodies; what is tried again;
 which of done, refused and unknown each party is told.
 Never: awaits; knows a database (an `Engine` does); tells a party anything itself (the lane does).
 Was wrong once: going on after an error because `rollback to` had not raised. A full disk had
@@ -55,10 +55,16 @@ class Fell(Exception):
 
 
 class Engine(Protocol):
-    """One writer of one database. `begin` .. `commit` or `rollback`; `mark` .. `keep` or `back` inside."""
+    """One writer of one database. `ready`, `begin` .. `commit` or `rollback`; `mark` .. `keep` or `back` inside."""
+
+    def ready(self) -> None:
+        """From here to `begin` or `rollback` questions are run, all of one moment; the writer is not taken yet.
+
+        Raises: Unusable.
+        """
 
     def begin(self) -> None:
-        """Raises: Unusable."""
+        """Take the writer, after `ready` or without it. Raises: Unusable."""
 
     def run(self, verb: Verb) -> Answer:
         """Raises: Unusable, Met."""
@@ -78,21 +84,29 @@ class Engine(Protocol):
 
 
 def commit(engine: Engine, parties: Sequence[Party]) -> list[Landing]:
-    """Run all `parties` in one physical commit; give each its outcome, in order. Never raises on their account."""
+    """Ask all `parties`, and run the bodies they decide on in one physical commit. Never raises on their account.
+
+    Returns: the outcome of each. The transaction begins when everybody has decided, and only if somebody writes.
+    """
     try:
-        engine.begin()
-    except Unusable as fault:
-        return [(p, Refused(fault.error)) for p in parties]
-    try:
-        landings, bodies = _decide(engine, parties)
-        if bodies:
-            landings += _all(engine, bodies)
-        else:
+        try:
+            engine.ready()
+        except Unusable as fault:
             engine.rollback()
+            return [(p, Refused(fault.error)) for p in parties]
+        landings, bodies = _decide(engine, parties)
+        if not bodies:
+            engine.rollback()
+            return landings
+        try:
+            engine.begin()
+        except Unusable as fault:
+            engine.rollback()
+            return [*landings, *((p, Refused(fault.error)) for p, _ in bodies)]
+        return landings + _all(engine, bodies)
     except BaseException:
         engine.rollback()
         raise
-    return landings
 
 
 def attempt(engine: Engine, body: Body[Any], alone: bool) -> Outcome[Any]:
@@ -145,7 +159,7 @@ def told(fault: Exception) -> OnefoldError:
 
 
 def _decide(engine: Engine, parties: Sequence[Party]) -> tuple[list[Landing], list[tuple[Party, Body[Any]]]]:
-    """Every party's questions are read before any body runs."""
+    """Every party's questions are read before any body is made, and outside the transaction that runs them."""
     landings: list[Landing] = []
     bodies: list[tuple[Party, Body[Any]]] = []
     asked: list[tuple[Party, tuple[Answer, ...]]] = []

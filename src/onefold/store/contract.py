@@ -157,8 +157,8 @@ class Append:
     """Insert rows that must not meet a key, primary or unique.
 
     Rows are tuples in declared column order, serial keys included (see `Space.mint`).
-    Answer: per row None, or the whole row that already holds one of its keys (nothing is
-    changed then). Rows of one verb see each other. `met` matters in the last writes only:
+    Answer: per row None, or the whole row that already holds one of its keys, the primary
+    one first (nothing is changed then). Rows of one verb see each other. `met` matters in the last writes only:
     "keep" leaves the old row and goes on; "again" rolls this body back and runs it again.
     """
 
@@ -374,3 +374,6 @@ class World(Protocol):
         """Ask one thing of a space at rest without opening it for writing, as `look` does; () where it does not exist."""
 
     async def close(self) -> None: ...
+
+    def abandon(self) -> None:
+        """Let go of everything as a kill would leave it. For tests."""

@@ -43,8 +43,8 @@ class Single:
 class Lane:
     """The queue before one engine. Not thread-safe: everything here happens on the loop's thread."""
 
-    def __init__(self, name: str, engine: Engine, flushed: Callable[[int], None] | None = None) -> None:
-        """`flushed` is told after each flush how many parties took part."""
+    def __init__(self, name: str, engine: Engine, flushed: Callable[[], None] | None = None) -> None:
+        """`flushed` is called after each flush, once its parties have been told."""
         self._name = name
         self._engine = engine
         self._flushed = flushed
@@ -115,6 +115,11 @@ class Lane:
             turn.set_exception(NotOpen(f"The space {self._name!r}"))
         self._free.clear()
 
+    def abandon(self) -> None:
+        """Take nobody any more, and commit nothing of what waits: as a kill would."""
+        self._closed = True
+        self._waiting.clear()
+
     def _pass_on(self) -> None:
         while self._free:
             turn = self._free.pop(0)
@@ -134,7 +139,7 @@ class Lane:
             self._tell(landings)
         finally:
             if self._flushed is not None:
-                self._flushed(len(parties))
+                self._flushed()
             if self._free and not self._held:
                 self._pass_on()
 

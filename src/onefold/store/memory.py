@@ -111,6 +111,9 @@ class MemoryEngine:
         self._open = False
         self._marks: list[int] = []
 
+    def ready(self) -> None:
+        self._point("statement")
+
     def begin(self) -> None:
         self._point("statement")
         self._now = self._clock()
@@ -267,6 +270,10 @@ class MemorySpace:
         self._lane.close()
         self._door.close()
 
+    def abandon(self) -> None:
+        self._lane.abandon()
+        self._door.close()
+
     def _journal(self, conn: apsw.Connection, body: Body[Any]) -> Outcome[Any]:
         """The body's rows and the author's commit together; both are in memory, so neither can be lost alone."""
         try:
@@ -311,6 +318,12 @@ class MemoryWorld:
         if rows is None:
             return ()
         return (narrowed(query, ordered(rows.table, rows.find(query), query.order)),)
+
+    def abandon(self) -> None:
+        """Let go of every space as a kill would leave it. For tests."""
+        for space in self._spaces.values():
+            space.abandon()
+        self._spaces.clear()
 
     async def close(self) -> None:
         """Everything open is closed; the rows stay for whoever opens again."""

@@ -98,6 +98,8 @@ class Rows:
         self.rows: dict[Row, Row] = {}
         self._key = [table.at[k] for k in table.key]
         self._unique = [([table.at[c] for c in u], dict[Row, Row]()) for u in table.unique]
+        chain = () if table.chain is None else (table.chain.by, table.chain.prev, *(c for u in table.unique for c in u))
+        self._fixed = [table.at[c] for c in chain]
         self._by = None if table.chain is None else table.at[table.chain.by]
         self._histories: dict[Cell, dict[Row, None]] = {}
         self._undo = undo
@@ -126,10 +128,13 @@ class Rows:
     def put(self, row: Row) -> None:
         check_row(self.table, row)
         key = self.key(row)
+        old = self.rows.get(key)
+        if old is not None and any(old[i] != row[i] for i in self._fixed):
+            raise ValueError(f"{self.table.name}: the key, unique and chain columns of a row never change")
         for at, keys in self._unique:
             if keys.get(tuple([row[i] for i in at]), key) != key:
                 raise Met(self.table.name)
-        if self.rows.get(key) != row:
+        if old != row:
             self._write(key, row)
 
     def remove(self, keys: Sequence[Row]) -> int:

@@ -45,12 +45,14 @@ class ChainPlan(Plan):
         self._fixed_of = cells_of([table.at[c] for c in fixed])
         self._sql = sql.ChainTexts(table)
         self._keys, self._heads = Lag(), Lag()
-        self._absent: set[Any] = set()
+        self._absent: set[Any] = set()  # keys that the lookup table does not hold, from `ready` to the commit's end
+        self._asking = False
+        self._before: list[tuple[int, int, int, bool]] = []  # what `back` goes back to, a savepoint each
         self.cut = False
         self.appended = 0
         self._credit = 0
         self._lowest = self._young_lowest = NEVER
-        self._new_top = 0
+        self.new_top = 0
         self._old_top = 0
         self.marker = 0
         self.top = 0
@@ -73,37 +75,45 @@ class ChainPlan(Plan):
         self._young_lowest = NEVER
         self._credit = 0
 
+    def ready(self) -> None:
+        """A key that is asked for now need not be asked for again when it is appended: nothing comes between."""
+        self._asking = True
+
     def begin(self) -> None:
         self._keys.layers = [{}]
         self._heads.layers = [{}]
-        self._absent.clear()
+        self._before.clear()
         self.cut = False
         self.appended = 0
         self._lowest = NEVER
-        self._new_top = self.top
+        self.new_top = self.top
 
     def mark(self) -> None:
         self._keys.layers.append({})
         self._heads.layers.append({})
+        self._before.append((self.new_top, self._lowest, self.appended, self.cut))
 
     def keep(self) -> None:
         self._keys.keep()
         self._heads.keep()
+        self._before.pop()
 
     def back(self) -> None:
         self._keys.layers.pop()
         self._heads.layers.pop()
+        self.new_top, self._lowest, self.appended, self.cut = self._before.pop()
         self._absent.clear()
 
     def before_commit(self, everything: bool = False) -> int | None:
         """Write this commit's share of the lookups. Returns: the new marker, when it moves with this commit."""
-        self._credit += PACE * self.appended
+        behind = self._keys.left + self._heads.left
+        self._credit = self._credit + PACE * self.appended if behind else 0
         moved = False
         if everything:
             self._share(self._keys.left + self._heads.left)
-            self._old_top = max(self._new_top, self._old_top)
+            self._old_top = max(self.new_top, self._old_top)
             moved = True
-        elif self._credit >= LUMP and (self._keys.left or self._heads.left):
+        elif behind and self._credit >= LUMP:
             self._share(self._credit)
             moved = not self._keys.left and not self._heads.left
         bound = self._old_top if moved else self.marker
@@ -114,7 +124,8 @@ class ChainPlan(Plan):
     def committed(self, moved: int | None) -> None:
         self._keys.commit(self.cut)
         self._heads.commit(self.cut)
-        self.top = self._new_top
+        self._forget()
+        self.top = self.new_top
         self._young_lowest = min(self._young_lowest, self._lowest)
         if moved is not None:
             self.marker = moved
@@ -127,6 +138,10 @@ class ChainPlan(Plan):
     def rolled_back(self) -> None:
         self._keys.drop()
         self._heads.drop()
+        self._forget()
+
+    def _forget(self) -> None:
+        self._asking = False
         self._absent.clear()
 
     # --- reading ---------------------------------------------------------------------------------
@@ -154,7 +169,7 @@ class ChainPlan(Plan):
         if rest and not self._absent.issuperset(rest):
             for *cells, number in self.db.executemany(self._sql.probe, rest):
                 found[tuple(cells)] = number
-            if self._keys.layers:
+            if self._asking or self._keys.layers:
                 self._absent.update(rest)
                 self._absent.difference_update(found)
         return found
@@ -192,20 +207,19 @@ class ChainPlan(Plan):
         head = self._head(by)
         if head is None:
             return []
-        rest = tuple([c for c in where if c[:2] != (self._by, "=") and c[:2] != (self._by, "in")])
+        rest = tuple([c for c in where if c != (self._by, "=", by)])
         natural = order in ((), (f"-{self.table.key[0]}",))
         if limit == 1 and natural and not rest:
             return self.get([(head,)])
         floor = max((v - (op == ">=") for c, op, v in rest if c == self.table.key[0] and op in (">", ">=")), default=0)
-        asked = where if rest else ()
-        shape = ("walk", sql.shape(asked), None if natural else order, limit is None)
+        shape = ("walk", sql.shape(rest), None if natural else order, limit is None)
         text = self._texts.get(shape)
         if text is None:
             text = self._texts[shape] = (
-                f"{self._sql.walk} where {sql.filtered(asked)}{'' if natural else sql.order_by(order)}"
+                f"{self._sql.walk} where {sql.filtered(rest)}{'' if natural else sql.order_by(order)}"
                 f"{'' if limit is None else ' limit ?'}"
             )
-        values = [head, floor, *sql.bound(asked), *(() if limit is None else (limit,))]
+        values = [head, floor, *sql.bound(rest), *(() if limit is None else (limit,))]
         return self.db.execute(text, values).fetchall()  # type: ignore[no-any-return]
 
     def _head(self, by: Cell) -> int | None:
@@ -278,12 +292,9 @@ class ChainPlan(Plan):
 
     def _append_one(self, row: Row) -> Row | None:
         key = self._key_of(row)
-        named = bool(key) and None not in key
-        if named:
-            found = self.lookup([key])
-            if found:
-                return self.get([(found[key],)])[0]
         held = self.get([self.primary(row)])
+        if not held and key and None not in key:
+            held = self.get([(n,) for n in self.lookup([key]).values()])
         if held:
             return held[0]
         check_row(self.table, row)
@@ -298,7 +309,7 @@ class ChainPlan(Plan):
         numbers: list[Any] = list(map(self.latest, rows))
         self.appended += len(rows)
         self._lowest = min(self._lowest, *numbers)
-        self._new_top = max(self._new_top, *numbers)
+        self.new_top = max(self.new_top, *numbers)
         if self._unique:
             pairs = zip(keys, numbers, strict=True)
             self._keys.note(((k, n) for k, n in pairs if None not in k) if self._partial else pairs)

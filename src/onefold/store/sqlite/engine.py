@@ -222,9 +222,23 @@ class SqliteEngine:
 
     # --- the transaction -----------------------------------------------------------------------
 
-    def begin(self) -> None:
+    def ready(self) -> None:
         try:
             self.check()
+            self.db.execute("begin")
+        except (apsw.Error, OSError) as error:
+            raise self._unusable(error) from error
+        except OnefoldError as error:
+            raise Unusable(error) from error
+        for plan in self._chains:
+            plan.ready()
+
+    def begin(self) -> None:
+        try:
+            if self.stands():
+                self.db.execute("commit")  # what `ready` opened; nobody but us could write meanwhile
+            else:
+                self.check()
             self._begin()
         except (apsw.Error, OSError) as error:
             raise self._unusable(error) from error
@@ -327,6 +341,17 @@ class SqliteEngine:
         conn.set_wal_hook(self._wrote_wal)
         return conn
 
+    def checkpoint(self) -> None:
+        """Check the WAL into the main file; the next commit then begins it anew. An error leaves the WAL as it is."""
+        if self.conn is None or self.conn.in_transaction:
+            return
+        try:
+            size, done = self.conn.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
+        except apsw.Error:
+            return  # nothing is lost: the WAL is still whole, and the next commit meets the same disk
+        if size == done:
+            self.wal_pages = 0
+
     def mint(self, table: Table) -> int:
         """The next number of a serial key. Raises: what opening raises."""
         if self.conn is None:
@@ -386,7 +411,7 @@ class SqliteEngine:
             if marker is not None:
                 lines.append((f"marker.{plan.table.name}", marker))
             if plan.cut:
-                lines.append((f"top.{plan.table.name}", plan.top))
+                lines.append((f"top.{plan.table.name}", plan.new_top))
         for name, number in self._next.items():
             if number > self._bound[name] or everything:
                 lines.append((f"next.{name}", number if everything else number + BLOCK))

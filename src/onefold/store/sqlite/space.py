@@ -13,6 +13,7 @@ from onefold.store.contract import Answer, Body, Outcome, Party, Query, Row, Tab
 from onefold.store.lane import Lane
 from onefold.store.sqlite.author import Door
 from onefold.store.sqlite.engine import SqliteEngine
+from onefold.store.sqlite.wal import Wal
 
 T = TypeVar("T")
 
@@ -24,7 +25,8 @@ class SqliteSpace:
         self.engine = engine
         self._used = used
         self._door = Door(engine.name, engine.author_connection)
-        self._lane = Lane(engine.name, engine, self._flushed)
+        self._wal = Wal(engine)
+        self._lane = Lane(engine.name, engine, self._wal.flushed)
 
     @property
     def idle(self) -> bool:
@@ -76,6 +78,7 @@ class SqliteSpace:
     def rest(self) -> None:
         """Close the files; the space opens itself again when it is used."""
         self._door.close()
+        self._wal.closed()
         self.engine.close()
 
     def close(self) -> None:
@@ -85,7 +88,5 @@ class SqliteSpace:
     def abandon(self) -> None:
         """Let go of the files as a kill would. For tests."""
         self._door.close()
+        self._wal.closed()
         self.engine.abandon()
-
-    def _flushed(self, parties: int) -> None:
-        pass

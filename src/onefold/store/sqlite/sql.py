@@ -133,9 +133,9 @@ class ChainTexts:
         prev = quoted(table.chain.prev)
         # Numbers shrink along the walk, so that a floor under them ends it.
         self.walk = (
-            f"with recursive h(n) as (select ? union all"
-            f" select t.{prev} from h cross join {me} t on t.{n}=h.n where t.{prev}>?)"
-            f" select {','.join(f't.{quoted(c.name)}' for c in table.columns)} from h cross join {me} t on t.{n}=h.n"
+            f"with recursive h(here) as (select ? union all"
+            f" select t.{prev} from h cross join {me} t on t.{n}=h.here where t.{prev}>?)"
+            f" select {','.join(f't.{quoted(c.name)}' for c in table.columns)} from h cross join {me} t on t.{n}=h.here"
         )
 
 
