@@ -373,7 +373,11 @@ class World(Protocol):
     async def soonest(self, name: str, query: Query) -> tuple[Answer, ...]:
         """Ask one thing of a space at rest without opening it for writing, as `look` does; () where it does not exist."""
 
-    async def close(self) -> None: ...
+    async def close(self) -> None:
+        """Commit what waits, then let go of everything. Spaces are not used afterwards."""
+
+    def abandon(self) -> None:
+        """Let go of everything as a kill would leave it: what is not committed is gone. Nobody is told."""
 
     def abandon(self) -> None:
         """Let go of everything as a kill would leave it. For tests."""

@@ -106,6 +106,11 @@ class Lane:
         elif self._free:
             self._pass_on()
 
+    def abandon(self) -> None:
+        """Take nobody any more, commit nothing that waits, tell nobody."""
+        self._closed = True
+        self._waiting.clear()
+
     def close(self) -> None:
         """Commit what waits, then take nobody any more. Holders still waiting get NotOpen."""
         self._closed = True
