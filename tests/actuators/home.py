@@ -152,13 +152,16 @@ class World:
     def state(self) -> State:
         return self.life.state
 
-    async def one_pass(self) -> bool:
-        """Run the owed pass, if there is one, and fold its answer."""
+    def deliver(self) -> None:
+        """The notices that are owed leave."""
         for key, (port, raw) in list(self.rows.owed.items()):
             if port == "notify":
                 self.rows.notices.append(codec_of(Ask).decode(raw))
                 del self.rows.owed[key]
                 self.rows.sent.add(key)
+
+    async def one_pass(self) -> bool:
+        """Run the owed pass, if there is one, and fold its answer."""
         for key, (_, raw) in list(self.rows.owed.items()):
             codec_of(RunPass).decode(raw)
             self.passes += 1
@@ -181,6 +184,7 @@ class World:
     async def play(self, *, until: Callable[[World], bool] | None = None, limit: int = 10_000) -> State:
         """Go on until the run has ended, is parked, or nothing but a person could go on."""
         for _ in range(limit):
+            self.deliver()
             if until is not None and until(self):
                 return self.state
             if await self.one_pass():

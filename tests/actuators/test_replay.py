@@ -17,7 +17,9 @@ from tests.actuators import programs
 from tests.actuators.home import Killed, MemoryActor, World
 from tests.actuators.programs import LEDGER, PROGRAM, generated, nodes
 
-LIVES = settings(max_examples=int(__import__("os").environ.get("EX","60")), deadline=None, suppress_health_check=list(HealthCheck))
+LIVES = settings(
+    max_examples=int(__import__("os").environ.get("EX", "60")), deadline=None, suppress_health_check=list(HealthCheck)
+)
 
 
 def begin(program: Any) -> World:

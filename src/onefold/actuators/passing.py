@@ -37,6 +37,9 @@ from onefold.actuators.words import (
 )
 from onefold.terms.errors import Suspended
 
+PATIENCE = 1_000
+"""How often an ended pass raises Suspended. A `finally` block makes a handful of calls."""
+
 
 class Executor(Protocol):
     """What a pass asks of the world. All return at once."""
@@ -78,6 +81,7 @@ class Pass:
         self.away = False
         self.seen = 0
         self.suspended = False
+        self.patience = PATIENCE
         self.outcome: PassEnded | None = None
         self.at = self.loop.loose
         self.root: PassTask
@@ -86,8 +90,13 @@ class Pass:
     # --- calls ------------------------------------------------------------------------------------
 
     def next_id(self) -> str:
-        """The id of the next call on the path that runs now. Raises: Suspended once the pass is over."""
-        self._inside()
+        """The id of the next call on the path that runs now. Raises: Suspended once the pass is over.
+
+        Code that swallows Suspended and calls again would never come back. After PATIENCE times its call
+        is made and never ends, so that the task can be closed where it waits.
+        """
+        if self.patience:
+            self._inside()
         path = self.at = self.loop.path()
         path.calls += 1
         return f"{path.name}#{path.calls - 1}"
@@ -107,6 +116,7 @@ class Pass:
 
     def _inside(self) -> None:
         if self.suspended:
+            self.patience -= 1
             raise Suspended
         if running_loop() is not self.loop:
             raise RuntimeError(
@@ -282,6 +292,7 @@ class Pass:
         for kept in (self.calls, self.fresh, self.waiting, self.running, self.queue):
             kept.clear()
         self.executor.ended()
+        del self.executor  # a pass that ended asks for nothing, and holds nobody
 
 
 def told(call: Known | Entry | Open) -> str:

@@ -85,7 +85,7 @@ class StepFunction:
         self.name: str | None = getattr(function, "__name__", None)
         self.is_async = inspect.iscoroutinefunction(inner) or inspect.iscoroutinefunction(target)
         hints = _hints(target)
-        signature = inspect.signature(function)
+        signature = _signature(function)
         parameters = list(signature.parameters.values())
         self.takes_step = bool(parameters) and hints.get(parameters[0].name) is Step
         if self.takes_step:
@@ -102,6 +102,14 @@ class StepFunction:
         except TypeError as wrong:
             raise TypeError(f"{self.name or 'the step'}(): {wrong}") from None
         return bound.args, bound.kwargs
+
+
+def _signature(function: Callable[..., Any]) -> inspect.Signature:
+    try:
+        return inspect.signature(function)
+    except ValueError:
+        name = getattr(function, "__name__", repr(function))
+        raise TypeError(f"{name} has no signature that can be read; call it from a function of your own") from None
 
 
 def _hints(function: Any) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from collections.abc import Coroutine
 from contextlib import suppress
 from typing import Any
 
-from onefold.actuators.passloop import PassLoop, PassTask, Spinning
+from onefold.actuators.passloop import PassLoop, PassTask, Spinning, log
 from onefold.terms.errors import Suspended
 
 ROUNDS = 100
@@ -40,6 +40,7 @@ def unwind(loop: PassLoop) -> None:
         pass
     for task in sorted(loop.tasks, key=lambda task: task.number):
         if not task.done():
+            log.warning("%s does not let Suspended pass; catch Exception, not BaseException", _name(task))
             _close(task.get_coro())  # type: ignore[arg-type]
     for coro in unstarted:
         if inspect.getcoroutinestate(coro) == inspect.CORO_CREATED:
@@ -77,6 +78,10 @@ def _unstarted(task: PassTask) -> list[Any]:
                         found.append(item)
         coro = coro.cr_await
     return found
+
+
+def _name(task: PassTask) -> str:
+    return str(getattr(task.get_coro(), "__qualname__", "a task"))
 
 
 def _close(coro: Coroutine[Any, Any, Any]) -> None:
