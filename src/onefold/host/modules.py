@@ -68,9 +68,8 @@ class ModuleVerbs:
         event = codecs.event.from_json(value)
         at = ActorId(found.name, caller.principal, check_text(found.key(event), "key"))
         event_id = door_id(found.event_id(event))
-        reply = await self._core.node.fold(
-            at, event_id, digest(written), partial(decided, found.decide, event)
-        )
+        reply = await self._core.node.fold(at, event_id, digest(written), partial(decided, found.decide, event))
+        self._core.point("before-reply")
         return codecs.reply.encode(reply)
 
     async def read(self, module: AnyModule, key: str, *, caller: Caller) -> Any:

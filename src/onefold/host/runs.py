@@ -153,7 +153,9 @@ class RunVerbs(StartVerbs):
 
     async def _tell(self, at: ActorId, event: str, told: bytes, word: Any) -> Any:
         decide = partial(decided, self._core.catalog.actuator(at.kind).module.decide, word)
-        return await self._core.node.fold(at, door_id(event), told, decide)
+        reply = await self._core.node.fold(at, door_id(event), told, decide)
+        self._core.point("before-reply")
+        return reply
 
     # --- inside -----------------------------------------------------------------------------
 
