@@ -378,6 +378,3 @@ class World(Protocol):
 
     def abandon(self) -> None:
         """Let go of everything as a kill would leave it: what is not committed is gone. Nobody is told."""
-
-    def abandon(self) -> None:
-        """Let go of everything as a kill would leave it. For tests."""

@@ -120,11 +120,6 @@ class Lane:
             turn.set_exception(NotOpen(f"The space {self._name!r}"))
         self._free.clear()
 
-    def abandon(self) -> None:
-        """Take nobody any more, and commit nothing of what waits: as a kill would."""
-        self._closed = True
-        self._waiting.clear()
-
     def _pass_on(self) -> None:
         while self._free:
             turn = self._free.pop(0)

@@ -273,6 +273,7 @@ class MemorySpace:
     def abandon(self) -> None:
         self._lane.abandon()
         self._door.close()
+        self._engine.rollback()
 
     def _journal(self, conn: apsw.Connection, body: Body[Any]) -> Outcome[Any]:
         """The body's rows and the author's commit together; both are in memory, so neither can be lost alone."""
@@ -292,16 +293,18 @@ class MemorySpace:
 
 
 class MemoryWorld:
-    """Spaces by name. `clock` gives milliseconds since 1970.
+    """Spaces by name. `clock` gives milliseconds since 1970. `over`: another world whose rows this one has too.
 
     `failpoint` is called with "statement", "before-commit" and "after-commit"; an OSError that
     it raises is a disk that failed there.
     """
 
-    def __init__(self, *, clock: Callable[[], int], failpoint: Failpoint | None = None) -> None:
+    def __init__(
+        self, *, clock: Callable[[], int], failpoint: Failpoint | None = None, over: MemoryWorld | None = None
+    ) -> None:
         self._clock = clock
         self._failpoint = failpoint
-        self._held: dict[str, Held] = {}
+        self._held: dict[str, Held] = {} if over is None else over._held
         self._spaces: dict[str, MemorySpace] = {}
 
     async def open(self, name: str, schemas: Sequence[Schema]) -> MemorySpace:

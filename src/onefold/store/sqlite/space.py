@@ -86,7 +86,8 @@ class SqliteSpace:
         self.rest()
 
     def abandon(self) -> None:
-        """Let go of the files as a kill would. For tests."""
+        """Let go of the files as a kill would."""
+        self._lane.abandon()
         self._door.close()
         self._wal.closed()
         self.engine.abandon()
