@@ -122,9 +122,18 @@ class MemoryActor:
         await asyncio.sleep(0)
         if self.dead:
             raise Killed
-        with self.rows.tables:
-            value = step(Tx(self.rows.tables))
-            return self.fold_now(event_of(value), f"s/{id}")
+        tables, commits = self.rows.tables, self.rows.commits
+        tables.execute("SAVEPOINT step")
+        try:
+            value = step(Tx(tables))
+            reply = self.fold_now(event_of(value), f"s/{id}")
+        except BaseException:
+            if self.rows.commits == commits:  # else it died after the commit
+                tables.execute("ROLLBACK TO step")
+            tables.execute("RELEASE step")
+            raise
+        tables.execute("RELEASE step")
+        return reply
 
 
 class World:

@@ -11,7 +11,7 @@ import inspect
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Generic, Literal, NoReturn, Protocol, TypeVar, cast, get_type_hints, overload
+from typing import TYPE_CHECKING, Any, Generic, Literal, NoReturn, Protocol, TypeVar, cast, overload
 
 from msgspec import Raw
 
@@ -20,6 +20,7 @@ from onefold.actuators.arguments import check_arguments
 from onefold.actuators.module import RunModule, module_of
 from onefold.actuators.run import Run
 from onefold.actuators.schema import Schema, input_schema, output_schema
+from onefold.actuators.stepping import annotations_of
 from onefold.actuators.words import Start
 from onefold.kernel.port import Port
 from onefold.terms.codec import Json, canonical, digest
@@ -155,9 +156,8 @@ class Actuator(Generic[I, O]):
         return model, hints["return"]
 
     def _annotations(self) -> dict[str, Any]:
-        closed = inspect.getclosurevars(self.function).nonlocals if inspect.isfunction(self.function) else {}
         try:
-            return get_type_hints(self.function, localns=dict(closed), include_extras=True)
+            return annotations_of(self.function)
         except NameError as unknown:
             self._refuse(f"the annotation {unknown.name!r} cannot be found; define the type at the top of the file")
 

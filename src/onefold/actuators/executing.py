@@ -24,7 +24,7 @@ from onefold.actuators.declare import Actuator
 from onefold.actuators.passing import Pass
 from onefold.actuators.passloop import PassTask, Path
 from onefold.actuators.run import Run
-from onefold.actuators.state import State
+from onefold.actuators.state import GOING, State
 from onefold.actuators.words import (
     ENDINGS,
     ENTRIES,
@@ -32,6 +32,7 @@ from onefold.actuators.words import (
     Event,
     Fact,
     PassEnded,
+    Rested,
     Wait,
     Waiting,
 )
@@ -84,6 +85,8 @@ class Execution:
         self.crossing: Crossing | None = None
 
     async def whole(self) -> PassEnded:
+        if self.state.status not in GOING:  # cancelled after this pass was owed: it acts no more
+            return Rested(0)
         try:
             args = self._arguments()
         except ValueError as refused:

@@ -13,7 +13,7 @@ from datetime import datetime
 from onefold.actuators.approving import decided
 from onefold.actuators.folding import WAKING, evolve
 from onefold.actuators.receipt import Picture, picture
-from onefold.actuators.state import INITIAL, Kept, State
+from onefold.actuators.state import GOING, INITIAL, OPEN, Kept, State
 from onefold.actuators.words import (
     Ask,
     Begun,
@@ -60,9 +60,6 @@ from onefold.actuators.words import (
 from onefold.kernel.module import Module
 from onefold.kernel.words import NOTHING, Answer, Decision, Dropped, Owed
 from onefold.terms.instant import down, moment
-
-GOING = frozenset({"running", "waiting"})
-OPEN = GOING | {"parked"}  # what a parked run is told is kept for when it goes on
 
 
 def decide(state: State, event: Event, now: datetime) -> Decision[Fact, Reply]:

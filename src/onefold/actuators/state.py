@@ -13,6 +13,10 @@ from msgspec import Raw, Struct
 
 from onefold.actuators.words import NULL, Entry, Trouble, WaitKind
 
+GOING = frozenset({"running", "waiting"})
+OPEN = GOING | {"parked"}
+"""What a parked run is told is kept for when it goes on."""
+
 
 class Journal:
     """A list that only grows, seen up to a length.

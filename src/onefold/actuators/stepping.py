@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
+from contextlib import suppress
 from copy import deepcopy
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
@@ -114,15 +115,23 @@ def _signature(function: Callable[..., Any]) -> inspect.Signature:
 
 def _hints(function: Any) -> dict[str, Any]:
     """Annotations, those of a nested function too: its names are looked up in what it closes over."""
-    function = getattr(function, "__func__", function)
-    closed = inspect.getclosurevars(function).nonlocals if inspect.isfunction(function) else {}
     try:
-        return get_type_hints(function, localns=dict(closed), include_extras=True)
+        return annotations_of(getattr(function, "__func__", function))
     except NameError as unknown:
         raise TypeError(
             f"{getattr(function, '__name__', function)}: the annotation {unknown.name!r} cannot be found; "
             "define the type at the top of the file"
         ) from None
+
+
+def annotations_of(function: Any) -> dict[str, Any]:
+    """Annotations as types, also those that name what a nested function closes over. Raises: NameError."""
+    closed = {}
+    if inspect.isfunction(function):
+        for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
+            with suppress(ValueError):  # a name that is bound later
+                closed[name] = cell.cell_contents
+    return get_type_hints(function, localns=closed, include_extras=True)
 
 
 _read: dict[CodeType, StepFunction] = {}

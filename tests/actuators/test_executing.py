@@ -1,0 +1,476 @@
+"""A pass and the world: drains, cancels, folds that fail, ports that cannot dedupe."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import uvloop
+
+from onefold.actuators import Retry, Run, actuator
+from onefold.actuators.executing import run_pass
+from onefold.actuators.words import Rested, Returned
+from onefold.kernel.port import Port, Step, lookup, neither
+from onefold.terms.errors import StepFailed, StoreUnavailable
+from tests.actuators.home import Killed, World
+
+SEEN: list[Any] = []
+
+
+@pytest.fixture(autouse=True)
+def _fresh() -> None:
+    SEEN.clear()
+
+
+def stopped() -> tuple[Callable[[], Any], asyncio.Event]:
+    """A step that begins and then waits for ever, and the event of its beginning."""
+    begun = asyncio.Event()
+
+    async def never() -> str:
+        SEEN.append("begun")
+        begun.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            SEEN.append("cut")
+        return "?"
+
+    return never, begun
+
+
+async def test_a_drained_pass_abandons_its_steps_and_journals_nothing() -> None:
+    never, begun = stopped()
+
+    async def main(run: Run) -> str:
+        try:
+            return await run.step(never)()
+        finally:
+            SEEN.append("finally")
+
+    world = World(actuator(main))
+    commits = world.rows.commits
+    passing = asyncio.create_task(run_pass(world.life, world.actuator))
+    await begun.wait()
+    passing.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await passing
+    await asyncio.sleep(0)
+    assert sorted(SEEN) == ["begun", "cut", "finally"]
+    assert world.rows.commits == commits
+    assert not world.life.watchers
+    assert len(asyncio.all_tasks()) == 1
+
+
+async def test_a_run_cancelled_under_a_running_step_stops_at_once() -> None:
+    never, begun = stopped()
+
+    async def main(run: Run) -> str:
+        return await run.step(never)()
+
+    world = World(actuator(main))
+    playing = asyncio.create_task(world.one_pass())
+    await begun.wait()
+    assert world.cancel("no longer needed").changed
+    await playing
+    assert SEEN == ["begun", "cut"]
+    assert world.ended == [Rested(0)]
+    assert (world.state.status, world.state.reason) == ("cancelled", "no longer needed")
+    assert not world.cancel("again").changed
+    assert world.state.reason == "no longer needed"
+
+
+async def test_cancel_reaches_a_run_in_any_state() -> None:
+    async def sleeps(run: Run) -> str:
+        await run.sleep("1 hour")
+        return "x"
+
+    world = World(actuator(sleeps))
+    await world.play(until=lambda w: w.state.status == "waiting")
+    assert world.cancel().changed
+    await world.play()
+    assert world.state.status == "cancelled"
+    assert world.life.module.wake(world.state) is None
+    assert not world.reopen().changed
+    assert world.send("Any", b"1").outcome == "over"
+
+    fresh = World(actuator(sleeps))
+    assert fresh.cancel().changed
+    await fresh.play()
+    assert fresh.state.status == "cancelled"
+    assert fresh.ended == [] or fresh.ended[0] == Rested(0)
+
+    done = World(actuator(sleeps))
+    await done.play()
+    assert not done.cancel().changed
+    assert done.result == "x"
+
+
+class Failing:
+    """An actor whose folds fail from the `at`-th on."""
+
+    def __init__(self, world: World, at: int) -> None:
+        self.world = world
+        self.at = at
+        self.folds = 0
+
+    @property
+    def state(self) -> Any:
+        return self.world.state
+
+    def watch(self, callback: Any, /) -> Any:
+        return self.world.life.watch(callback)
+
+    async def fold(self, event: Any, id: str, /) -> Any:
+        self.folds += 1
+        if self.folds >= self.at:
+            raise StoreUnavailable("space", "the disk is full")
+        return await self.world.life.fold(event, id)
+
+    async def author(self, step: Any, event_of: Any, /, *, id: str, budget_ms: int) -> Any:
+        raise StoreUnavailable("space", "the disk is full")
+
+
+async def act(what: str) -> str:
+    SEEN.append(what)
+    return what
+
+
+async def test_a_fold_that_fails_ends_the_pass_as_a_fault_and_it_may_be_run_again() -> None:
+    async def main(run: Run) -> str:
+        return "".join([await run.step(act)(what) for what in "abc"])
+
+    world = World(actuator(main))
+    with pytest.raises(StoreUnavailable):
+        await run_pass(Failing(world, 2), world.actuator)
+    assert len(world.state.journal) == 1
+    await world.play()
+    assert world.result == "abc"
+    assert SEEN == ["a", "b", "b", "c"]
+
+
+async def test_a_store_that_fails_under_a_database_step_is_no_outcome_of_it() -> None:
+    async def main(run: Run) -> int:
+        return await run.db.execute("SELECT 1")
+
+    world = World(actuator(main))
+    with pytest.raises(StoreUnavailable):
+        await run_pass(Failing(world, 1), world.actuator)
+    assert not len(world.state.journal)
+
+
+async def test_a_wait_that_cannot_be_committed_ends_the_pass_as_a_fault() -> None:
+    never, _ = stopped()
+
+    async def main(run: Run) -> str:
+        return await asyncio.wait_for(run.step(never)(), 10)
+
+    world = World(actuator(main))
+    with pytest.raises(StoreUnavailable):
+        await run_pass(Failing(world, 1), world.actuator)
+    await asyncio.sleep(0)
+    assert len(asyncio.all_tasks()) == 1
+
+
+async def test_a_step_that_exits_the_process_fails_instead() -> None:
+    async def leaves() -> None:
+        raise SystemExit(3)
+
+    async def main(run: Run) -> str:
+        try:
+            await run.step(leaves, retry=Retry(attempts=1))()
+        except StepFailed as failed:
+            return failed.kind
+        return "?"
+
+    world = World(actuator(main))
+    await world.play()
+    assert world.result == "SystemExit"
+
+
+async def test_a_function_that_exits_the_process_fails_its_run_instead() -> None:
+    async def main(run: Run) -> str:
+        async def inner() -> None:
+            raise SystemExit(3)
+
+        await asyncio.create_task(inner())
+        return "?"
+
+    world = World(actuator(main))
+    await world.play()
+    assert world.state.status == "failed"
+    assert world.state.trouble is not None
+    assert world.state.trouble.kind == "SystemExit"
+
+
+async def test_a_function_that_cancels_itself_fails_by_name() -> None:
+    async def main(run: Run) -> str:
+        task = asyncio.current_task()
+        assert task is not None
+        task.cancel()
+        await run.sleep("1 hour")
+        return "?"
+
+    world = World(actuator(main))
+    await world.play()
+    assert world.state.status == "failed"
+    assert world.state.trouble is not None
+    assert world.state.trouble.kind == "CancelledError"
+
+
+async def test_a_step_that_raises_cancelled_is_a_failed_attempt() -> None:
+    async def odd() -> None:
+        raise asyncio.CancelledError
+
+    async def main(run: Run) -> str:
+        try:
+            await run.step(odd, retry=Retry(attempts=1))()
+        except StepFailed as failed:
+            return failed.kind
+        return "?"
+
+    world = World(actuator(main))
+    await world.play()
+    assert world.result == "CancelledError"
+
+
+VARIABLE: contextvars.ContextVar[str] = contextvars.ContextVar("VARIABLE", default="none")
+
+
+async def test_a_step_sees_the_context_of_its_call_and_leaks_none() -> None:
+    async def look() -> str:
+        found = VARIABLE.get()
+        VARIABLE.set("from the step")
+        return found
+
+    async def main(run: Run) -> list[str]:
+        told = [await run.step(look)()]
+        VARIABLE.set("from the run")
+        told.append(await run.step(look)())
+        return [*told, VARIABLE.get()]
+
+    VARIABLE.set("from outside")
+    world = World(actuator(main))
+    await world.play()
+    assert world.result == ["from outside", "from the run", "from the run"]
+    assert VARIABLE.get() == "from outside"
+
+
+async def test_a_group_that_fails_names_its_step() -> None:
+    async def broken() -> None:
+        raise ConnectionError("down")
+
+    async def main(run: Run) -> None:
+        async with asyncio.TaskGroup() as group:
+            group.create_task(run.step(broken, retry=Retry(attempts=1))())
+            group.create_task(run.step(act)("x"))
+
+    world = World(actuator(main))
+    await world.play()
+    assert world.state.trouble is not None
+    assert (world.state.trouble.kind, world.state.trouble.step) == ("ConnectionError", "broken")
+
+
+# --- retry of a whole run -----------------------------------------------------------------------------
+
+
+async def test_a_failed_run_tried_again_keeps_what_succeeded_and_tries_its_step_anew() -> None:
+    fails = [True]
+
+    async def broken() -> str:
+        SEEN.append("broken")
+        if fails[0]:
+            raise ConnectionError("down")
+        return "up"
+
+    async def main(run: Run) -> str:
+        first = await run.step(act)("first")
+        return first + await run.step(broken, retry=Retry(attempts=2))()
+
+    world = World(actuator(main))
+    await world.play()
+    assert world.state.status == "failed"
+    assert SEEN == ["first", "broken", "broken"]
+    fails[0] = False
+    assert world.reopen().changed
+    assert not world.reopen().changed
+    await world.play()
+    assert world.result == "firstup"
+    assert SEEN == ["first", "broken", "broken", "broken"]
+
+
+async def test_a_failure_the_function_dealt_with_is_not_taken_back() -> None:
+    fails = [True]
+
+    async def broken(what: str) -> str:
+        SEEN.append(what)
+        if fails[0]:
+            raise ConnectionError(what)
+        return what
+
+    async def main(run: Run) -> str:
+        once = Retry(attempts=1)
+        try:
+            await run.step(broken, retry=once)("a")
+        except StepFailed:
+            pass
+        return await run.step(broken, retry=once)("b")
+
+    world = World(actuator(main))
+    await world.play()
+    fails[0] = False
+    world.reopen()
+    await world.play()
+    assert world.result == "b"
+    assert SEEN == ["a", "b", "b"]
+
+
+async def test_an_approval_is_asked_again_when_its_failed_run_is_tried_again() -> None:
+    fails = [True]
+
+    async def broken() -> None:
+        if fails[0]:
+            raise ConnectionError
+
+    async def main(run: Run) -> str:
+        async def asks() -> str:
+            return type(await run.wait_for_approval("m", "Pay?", notify="m", timeout=None)).__name__
+
+        told, _ = await asyncio.gather(asks(), run.step(broken, retry=Retry(attempts=2))())
+        return told
+
+    world = World(actuator(main))
+    await world.play()
+    assert world.state.status == "failed"
+    assert world.decide("m", True).outcome == "cancelled"
+    fails[0] = False
+    world.reopen()
+    await world.play()
+    assert world.state.status == "waiting"
+    assert len(world.rows.notices) == 2
+    world.decide("m", True)
+    await world.play()
+    assert world.result == "Approved"
+
+
+# --- ports that cannot dedupe -------------------------------------------------------------------------
+
+
+async def asked(step: Step, body: str) -> str | None:
+    SEEN.append(f"find {body}")
+    return "found" if "found" in FOUND else None
+
+
+FOUND: set[str] = set()
+
+
+async def sent(step: Step, body: str) -> str:
+    SEEN.append(f"send {body} {step.attempt}")
+    if "fails" in FOUND:
+        raise ConnectionError("lost")
+    if "dies" in FOUND:
+        FOUND.discard("dies")
+        raise Killed
+    return f"sent {body}"
+
+
+LOOKUP: Port[str, str] = lookup("looked", find=asked)(sent)
+NEITHER: Port[str, str] = neither("blind")(sent)
+
+
+def through(port: Port[str, str]) -> World:
+    async def main(run: Run) -> str:
+        return await run.step(port, retry=Retry(attempts=2))("x")
+
+    FOUND.clear()
+    return World(actuator(capabilities=[port])(main))
+
+
+async def dies(world: World) -> None:
+    with pytest.raises(Killed):
+        await world.play()
+    world.restart()
+
+
+async def test_an_attempt_is_committed_before_its_first_byte_leaves() -> None:
+    world = through(LOOKUP)
+    FOUND.add("dies")
+    await dies(world)
+    assert world.state.trying == frozenset({"0#0"})
+    assert not len(world.state.journal)
+
+
+@pytest.mark.parametrize("was", [True, False])
+async def test_a_doubtful_send_is_looked_up_first(was: bool) -> None:
+    world = through(LOOKUP)
+    FOUND.add("dies")
+    await dies(world)
+    if was:
+        FOUND.add("found")
+    await world.play()
+    assert world.result == ("found" if was else "sent x")
+    assert SEEN == ["send x 1", "find x", *([] if was else ["send x 1"])]
+
+
+async def test_a_failed_send_is_looked_up_before_the_next() -> None:
+    world = through(LOOKUP)
+    FOUND.update({"fails", "found"})
+    await world.play()
+    assert world.result == "found"
+    assert SEEN == ["send x 1", "find x"]
+
+
+async def test_a_send_nobody_can_be_asked_about_parks_for_a_person() -> None:
+    world = through(NEITHER)
+    FOUND.add("dies")
+    await dies(world)
+    await world.play()
+    assert world.state.status == "parked"
+    trouble = world.life.module.view(world.state).trouble
+    assert trouble is not None
+    assert trouble.code == "uncertain"
+    assert "the process ended while it was sent" in trouble.message
+    assert SEEN == ["send x 1"]
+    world.reopen()
+    await world.play()
+    assert world.result == "sent x"
+    assert SEEN == ["send x 1", "send x 1"]
+
+
+async def test_a_send_that_raised_and_cannot_be_asked_about_parks_too() -> None:
+    world = through(NEITHER)
+    FOUND.add("fails")
+    await world.play()
+    assert world.state.status == "parked"
+    assert "raised ConnectionError" in world.state.trouble.message  # type: ignore[union-attr]
+    assert SEEN == ["send x 1"]
+
+
+# --- hosts --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("make", [asyncio.new_event_loop, uvloop.new_event_loop])
+def test_any_host_loop_will_do(make: Callable[[], asyncio.AbstractEventLoop]) -> None:
+    def plain(x: int) -> int:
+        return x + 1
+
+    async def main(run: Run) -> int:
+        async with asyncio.timeout(60):
+            one, two = await asyncio.gather(run.step(plain)(1), run.step(plain)(2))
+        await asyncio.sleep(1)
+        return one + two
+
+    async def whole() -> None:
+        world = World(actuator(main))
+        await world.play()
+        assert world.result == 5
+        assert isinstance(world.ended[-1], Returned)
+
+    host = make()
+    try:
+        host.run_until_complete(whole())
+        host.run_until_complete(host.shutdown_default_executor())
+    finally:
+        host.close()
