@@ -69,7 +69,9 @@ class Engine(Protocol):
     def run(self, verb: Verb) -> Answer:
         """Raises: Unusable, Met."""
 
-    def mark(self) -> None: ...
+    def mark(self) -> None:
+        """Open a savepoint. This, `keep` and `back`: raises Unusable."""
+
     def keep(self) -> None: ...
     def back(self) -> None: ...
 

@@ -278,23 +278,29 @@ class SqliteEngine:
             raise self._unusable(error).error from error
 
     def mark(self) -> None:
-        self.db.execute("savepoint body")
+        self._send("savepoint body")
         self._marks.append(len(self._witness))
         for plan in self._chains:
             plan.mark()
 
     def keep(self) -> None:
-        self.db.execute("release body")
+        self._send("release body")
         self._marks.pop()
         for plan in self._chains:
             plan.keep()
 
     def back(self) -> None:
-        self.db.execute("rollback to body")
-        self.db.execute("release body")
+        self._send("rollback to body")
+        self._send("release body")
         del self._witness[self._marks.pop() :]
         for plan in self._chains:
             plan.back()
+
+    def _send(self, statement: str) -> None:
+        try:
+            self.db.execute(statement)
+        except (apsw.Error, OSError) as error:
+            raise self._unusable(error) from error
 
     def stands(self) -> bool:
         return self.conn is not None and self.conn.in_transaction
