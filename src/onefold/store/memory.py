@@ -304,19 +304,19 @@ class MemoryWorld:
     ) -> None:
         self._clock = clock
         self._failpoint = failpoint
-        self._held: dict[str, Held] = {} if over is None else over._held
+        self.held: dict[str, Held] = {} if over is None else over.held
         self._spaces: dict[str, MemorySpace] = {}
 
     async def open(self, name: str, schemas: Sequence[Schema]) -> MemorySpace:
         space = self._spaces.get(name)
         if space is None:
-            held = self._held.setdefault(name, Held(name))
+            held = self.held.setdefault(name, Held(name))
             held.migrate(schemas)
             space = self._spaces[name] = MemorySpace(held, self._clock, self._failpoint)
         return space
 
     async def soonest(self, name: str, query: Query) -> tuple[Answer, ...]:
-        held = self._held.get(name)
+        held = self.held.get(name)
         rows = None if held is None else held.tables.get(query.table.name)
         if rows is None:
             return ()

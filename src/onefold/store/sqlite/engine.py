@@ -1,7 +1,7 @@
-"""store.sqlite.engine - the one writer of one file.
+"""store.sqlite.engine - the one writer of one file: verbs, and what rides along with a commit.
 
-For: opening and checking a file, `begin` .. `commit` with all that rides along (lagging
-lookups, reserved numbers, the mark), what an error leaves behind.
+For: `ready` .. `begin` .. `commit` with lagging lookups, reserved numbers and the mark; what a
+failed COMMIT did.
 Never: decides who takes part (lane and batch do); runs the author's SQL (author does).
 Was wrong once: going on with the connection after COMMIT had raised. An error of the WAL's
 sync left a commit that no connection saw and that the next crash brought back.
@@ -9,9 +9,7 @@ sync left a commit that no connection saw and that the next crash brought back.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import apsw
@@ -37,25 +35,14 @@ from onefold.store.contract import (
 )
 from onefold.store.sqlite import sql
 from onefold.store.sqlite.chain import ChainPlan
-from onefold.store.sqlite.connect import BUSY_TRIES, Failpoint, Watched, connect, unusable
-from onefold.store.sqlite.hold import Mark, Sidecar, boot
+from onefold.store.sqlite.file import File, Options
+from onefold.store.sqlite.hold import Mark
 from onefold.store.sqlite.migrate import migrate, notes
 from onefold.store.sqlite.tables import Plan
-from onefold.terms.errors import OnefoldError, StoreLocked, StoreRolledBack, StoreUnavailable
+from onefold.terms.errors import OnefoldError, StoreRolledBack, StoreUnavailable
 
-AUTHOR_CACHE_KIB = 2_048
 BLOCK = 4096  # numbers reserved at a time; why: one small write each so many rows, a gap of at most so many a crash
-
-
-@dataclass(frozen=True, slots=True)
-class Options:
-    """clock: milliseconds since 1970. lossy: a power cut may take the last commits along."""
-
-    clock: Callable[[], int]
-    node: str = ""
-    lossy: bool = False
-    accept_rollback: bool = False
-    failpoint: Failpoint | None = None
+_NOTE = f"insert or replace into {sql.META} values(?,?)"
 
 
 class SqliteEngine:
@@ -63,8 +50,7 @@ class SqliteEngine:
 
     def __init__(self, name: str, path: str, schemas: Sequence[Schema], options: Options) -> None:
         self.name = name
-        self.path = path
-        self.options = options
+        self.file = File(name, path, options)
         self.schemas = tuple(schemas)
         self._plans: dict[int, Plan] = {}
         self._by_name: dict[str, Plan] = {}
@@ -83,12 +69,7 @@ class SqliteEngine:
             Claim: lambda plan, verb: plan.claim(verb, self._now),
             Remove: lambda plan, verb: plan.remove(verb),
         }
-        self.conn: apsw.Connection | None = None
-        self.db: Any = None
-        self.wal_pages = 0
-        self._lent: apsw.Connection | None = None  # ours, while the author's connection commits
-        self._sidecar: Sidecar | None = None
-        self._pid = os.getpid()
+        self._asking = False  # whether `ready` was called, and nothing asked yet
         self._now = 0
         self._commits = 0
         self._changes = 0
@@ -99,87 +80,58 @@ class SqliteEngine:
 
     @property
     def is_open(self) -> bool:
-        return self.conn is not None
+        return self.file.is_open
 
     def open(self) -> None:
         """Raises: StoreLocked, StoreRolledBack, StoreTooNew, LoadRefused, StoreUnavailable."""
-        if self.conn is not None:
-            return
-        self._pid = os.getpid()
-        try:
-            if self._sidecar is None:
-                self._sidecar = Sidecar(f"{self.path[:-3]}.mark", self.name, self.options.node, self.options.clock())
-            self._connect(self._sidecar.before)
-        except (apsw.Error, OSError) as error:
-            self._drop()
-            told = unusable(self.name, error)
-            if told is None:
-                raise
-            raise told from error
-        except BaseException:
-            self._drop()
-            raise
+        if not self.file.is_open:
+            self.file.open(self._fill)
+            self.file.note(self._top(), self._commits)
 
     def close(self) -> None:
         """Write what lags, check the WAL into the main file, and say so in the mark."""
-        if self.conn is None or self._sidecar is None:
-            self._drop()
-            return
         try:
-            self._settle_lookups()
-            self.conn.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0)
-            self.conn.close()
-            self.conn = None
-            self._sidecar.write(self._top(), self._commits, clean=True)
-            self._sidecar.close(sync=True)
-            self._sidecar = None
+            if self.file.is_open:
+                self._settle_lookups()
+                self.file.close(self._top(), self._commits)
         except (apsw.Error, OSError, Unusable):
-            # Nothing answered is lost: the WAL is still there, and the next opening reads it.
-            self._drop()
+            pass  # nothing answered is lost: the WAL is still there, and the next opening reads it
+        finally:
+            self.file.drop()
 
     def abandon(self) -> None:
-        """Let go of the file as a kill would. For tests, and for a file that is no longer ours."""
-        self._drop()
+        """Let go of the file as a kill would."""
+        self.file.drop()
 
-    def _connect(self, before: Mark | None) -> None:
-        accept = self.options.accept_rollback
-        if before is not None and not accept and not os.path.exists(self.path):
-            raise StoreRolledBack(self.name, before.top, 0)
-        self.conn = connect(self.path, lossy=self.options.lossy)
-        # A file that is refused must stay as it is: no checkpoint when its connection closes.
-        self.conn.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
-        self.conn.set_wal_hook(self._wrote_wal)
-        self._use(self.conn)
-        stat = os.stat(self.path)
-        self._inode = (stat.st_dev, stat.st_ino)
-        self._begin()
-        there = self.conn.table_exists("main", sql.META)
-        if before is not None and not accept:
-            self._compare(before, notes(self.db) if there else {})
-        migrate(self.db, self.schemas, self.name, self.options.clock())
-        held = notes(self.db)
-        self._load(held)
-        self.db.execute("commit")
-        assert self._sidecar is not None
-        self._sidecar.settle(bytes(held["id"]), boot())
-        self._sidecar.write(self._top(), self._commits)
-
-    def _use(self, conn: apsw.Connection) -> None:
-        self.db = conn if self.options.failpoint is None else Watched(conn, self.options.failpoint)
-        for plan in self._by_name.values():
-            plan.db = self.db
+    def _fill(self, before: Mark | None) -> bytes:
+        """Inside the first transaction: is it the file we had, are its tables ours, and where does it end?"""
+        self._use()
+        assert self.file.conn is not None
+        if before is not None:
+            there = self.file.conn.table_exists("main", sql.META)
+            self._compare(before, notes(self.file.db) if there else {})
+        migrate(self.file.db, self.schemas, self.name, self.file.options.clock())
+        held = notes(self.file.db)
+        self._commits = held["commits"]
+        for plan in self._chains:
+            plan.load(held.get(f"marker.{plan.table.name}", 0))
+            plan.top = max(plan.top, self._highest(plan.table, held))
+        for table in self._serial:
+            bound = held.get(f"next.{table.name}", 1)
+            # What was minted before the file was closed by an error may still be under way.
+            self._next[table.name] = max(self._next.get(table.name, 1), bound, self._highest(table, {}) + 1)
+            self._bound[table.name] = bound
+        return bytes(held["id"])
 
     def _compare(self, before: Mark, held: dict[str, Any]) -> None:
-        """Raises: StoreRolledBack when the file ends before what was acknowledged; StoreUnavailable for another's file."""
+        """Raises: StoreRolledBack when the file ends before what was acknowledged; StoreUnavailable for another's."""
         if held and held["id"] != before.id:
-            raise StoreUnavailable(
-                self.name, "its file belongs to another store than its mark; put the right file back"
-            )
-        if self.options.lossy and before.boot != boot():
-            return
+            why = "its file belongs to another store than its mark; put the right file back"
+            raise StoreUnavailable(self.name, why)
+        assert self.file.conn is not None
         top = 0
         for plan in self._chains:
-            if self.conn is not None and self.conn.table_exists("main", sql.RESERVED + plan.table.name):
+            if self.file.conn.table_exists("main", sql.RESERVED + plan.table.name):
                 top += self._highest(plan.table, held)
         if top < before.top:
             raise StoreRolledBack(self.name, before.top, top)
@@ -187,19 +139,13 @@ class SqliteEngine:
         if commits < before.commits:
             raise StoreRolledBack(self.name, before.commits, commits)
 
-    def _load(self, held: dict[str, Any]) -> None:
-        self._commits = held["commits"]
-        for plan in self._chains:
-            plan.load(held.get(f"marker.{plan.table.name}", 0))
-            plan.top = max(plan.top, self._highest(plan.table, held))
-        for table in self._serial:
-            bound = held.get(f"next.{table.name}", 1)
-            self._next[table.name] = max(bound, self._highest(table, {}) + 1)
-            self._bound[table.name] = bound
+    def _use(self) -> None:
+        for plan in self._by_name.values():
+            plan.db = self.file.db
 
     def _highest(self, table: Table, held: dict[str, Any]) -> int:
         text = f"select max({sql.quoted(table.key[0])}) from {sql.table_name(table)}"
-        return int(max(self.db.execute(text).fetchall()[0][0] or 0, held.get(f"top.{table.name}", 0)))
+        return int(max(self.file.db.execute(text).fetchall()[0][0] or 0, held.get(f"top.{table.name}", 0)))
 
     def _top(self) -> int:
         return sum(plan.top for plan in self._chains)
@@ -212,70 +158,49 @@ class SqliteEngine:
             self.rollback()
             raise
 
-    def _drop(self) -> None:
-        conn, self.conn, self.db = self.conn, None, None
-        if conn is not None:
-            conn.close()
-        if self._sidecar is not None:
-            self._sidecar.close(sync=False)
-            self._sidecar = None
-
     # --- the transaction -----------------------------------------------------------------------
 
     def ready(self) -> None:
-        try:
-            self.check()
-            self.db.execute("begin")
-        except (apsw.Error, OSError) as error:
-            raise self._unusable(error) from error
-        except OnefoldError as error:
-            raise Unusable(error) from error
+        self._check()
+        self._asking = True
         for plan in self._chains:
             plan.ready()
 
     def begin(self) -> None:
+        self._asking = False
+        if self.stands():
+            self._send("commit")  # what the first question opened; nobody but us could write meanwhile
+        else:
+            self._check()
         try:
-            if self.stands():
-                self.db.execute("commit")  # what `ready` opened; nobody but us could write meanwhile
-            else:
-                self.check()
-            self._begin()
+            self.file.begin()
         except (apsw.Error, OSError) as error:
-            raise self._unusable(error) from error
-        except OnefoldError as error:
-            raise Unusable(error) from error
+            raise self.file.unusable(error) from error
         self._start()
-
-    def _start(self) -> None:
-        self._now = self.options.clock()
-        self._changes = self.db.total_changes()
-        self._witness.clear()
-        self._marks.clear()
-        for plan in self._chains:
-            plan.begin()
 
     def run(self, verb: Verb) -> Answer:
         plan = self._plans.get(id(verb.table)) or self._plan(verb.table)
         try:
+            if self._asking:
+                self._asking = False
+                self.file.db.execute("begin")
             return self._verbs[type(verb)](plan, verb)
         except (apsw.Error, OSError) as error:
-            raise self._unusable(error) from error
+            raise self.file.unusable(error) from error
 
     def look(self, queries: Sequence[Query]) -> tuple[Answer, ...]:
         """Committed rows, all of one moment. Raises: StoreUnavailable and what opening raises."""
         try:
-            self.check()
+            self._check()
             if len(queries) == 1:
                 return (self.run(queries[0]),)
-            self.db.execute("begin")
+            self._send("begin")
             try:
                 return tuple([self.run(q) for q in queries])
             finally:
-                self.db.execute("commit")
+                self._send("commit")
         except Unusable as fault:
             raise fault.error from fault
-        except (apsw.Error, OSError) as error:
-            raise self._unusable(error).error from error
 
     def mark(self) -> None:
         self._send("savepoint body")
@@ -296,32 +221,27 @@ class SqliteEngine:
         for plan in self._chains:
             plan.back()
 
-    def _send(self, statement: str) -> None:
-        try:
-            self.db.execute(statement)
-        except (apsw.Error, OSError) as error:
-            raise self._unusable(error) from error
-
     def stands(self) -> bool:
-        return self.conn is not None and self.conn.in_transaction
+        return self.file.stands()
 
     def commit(self) -> None:
         self._commit(everything=False)
 
     def rollback(self) -> None:
+        self._asking = False
         for plan in self._chains:
             plan.rolled_back()
         self._marks.clear()
         if self.stands():
             try:
-                self.db.execute("rollback")
+                self.file.db.execute("rollback")
             except (apsw.Error, OSError):
-                self._reopen_later()
+                self.file.reopen_later()
 
     def journal(self, conn: apsw.Connection, body: Body[Any]) -> Outcome[Any]:
         """Run `body` in the transaction that is open on the author's connection, and commit it."""
-        self._lent, self.conn = self.conn, conn
-        self._use(conn)
+        self.file.lend(conn)
+        self._use()
         self._start()
         self._changes = -1  # the author's writes count
         try:
@@ -334,73 +254,60 @@ class SqliteEngine:
         except Lost as lost:
             return Unknown(lost.error)
         finally:
-            if self._lent is not None:
-                for plan in self._chains:
-                    plan.rolled_back()
-                self.conn, self._lent = self._lent, None
-                self._use(self.conn)
-
-    def author_connection(self) -> apsw.Connection:
-        """A second connection to the same file, for the author's door. Never writes at the same time as the first."""
-        conn = connect(self.path, lossy=self.options.lossy, cache_kib=AUTHOR_CACHE_KIB)
-        conn.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
-        conn.set_wal_hook(self._wrote_wal)
-        return conn
-
-    def checkpoint(self) -> None:
-        """Check the WAL into the main file; the next commit then begins it anew. An error leaves the WAL as it is."""
-        if self.conn is None or self.conn.in_transaction:
-            return
-        try:
-            size, done = self.conn.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
-        except apsw.Error:
-            return  # nothing is lost: the WAL is still whole, and the next commit meets the same disk
-        if size == done:
-            self.wal_pages = 0
+            for plan in self._chains:
+                plan.rolled_back()
+            self.file.take_back()
+            self._use()
 
     def mint(self, table: Table) -> int:
         """The next number of a serial key. Raises: what opening raises."""
-        if self.conn is None:
+        if not self.file.is_open:
             self.open()
         number = self._next[table.name]
         self._next[table.name] = number + 1
         return number
 
     def check(self) -> None:
-        """That this process may write this file now. Opens it when it is closed. Raises: OnefoldError, OSError."""
-        if os.getpid() != self._pid:
-            raise StoreLocked(self.name, f"process {self._pid}, of which this one is a fork")
-        if self.conn is None:
+        """That this process may use this file now; opens it where it is closed. Raises: OnefoldError, OSError."""
+        self.file.check()
+        if not self.file.is_open:
             self.open()
-            return
-        stat = os.stat(self.path)
-        if (stat.st_dev, stat.st_ino) != self._inode or (self._sidecar is not None and self._sidecar.moved()):
-            raise StoreUnavailable(
-                self.name, "its file was removed or replaced while it was open; restart on the right file"
-            )
 
-    def _begin(self) -> None:
-        for left in range(BUSY_TRIES, -1, -1):
-            try:
-                self.db.execute("begin immediate")
-                return
-            except apsw.BusyError:
-                if not left:
-                    raise
+    def _check(self) -> None:
+        try:
+            self.check()
+        except (apsw.Error, OSError) as error:
+            raise self.file.unusable(error) from error
+        except OnefoldError as error:
+            raise Unusable(error) from error
+
+    def _start(self) -> None:
+        self._now = self.file.options.clock()
+        self._changes = self.file.db.total_changes()
+        self._witness.clear()
+        self._marks.clear()
+        for plan in self._chains:
+            plan.begin()
+
+    def _send(self, statement: str) -> None:
+        try:
+            self.file.db.execute(statement)
+        except (apsw.Error, OSError) as error:
+            raise self.file.unusable(error) from error
 
     def _commit(self, *, everything: bool) -> None:
-        fail = self.options.failpoint
+        fail = self.file.options.failpoint
         try:
             if fail is not None:
                 fail("before-commit")
             moved = [plan.before_commit(everything) for plan in self._chains]
             lines = self._notes(moved, everything)
             if lines:
-                self.db.executemany(f"insert or replace into {sql.META} values(?,?)", lines)
+                self.file.db.executemany(_NOTE, lines)
         except (apsw.Error, OSError) as error:
-            raise self._unusable(error) from error
+            raise self.file.unusable(error) from error
         try:
-            self.db.execute("commit")
+            self.file.db.execute("commit")
             if fail is not None:
                 fail("after-commit")
         except (apsw.Error, OSError) as error:
@@ -421,7 +328,7 @@ class SqliteEngine:
         for name, number in self._next.items():
             if number > self._bound[name] or everything:
                 lines.append((f"next.{name}", number if everything else number + BLOCK))
-        if not appended and self.db.total_changes() != self._changes:
+        if not appended and self.file.db.total_changes() != self._changes:
             lines.append(("commits", self._commits + 1))
         return lines
 
@@ -433,8 +340,7 @@ class SqliteEngine:
                 self._commits = value
             elif name.startswith("next."):
                 self._bound[name[5:]] = value
-        if self._sidecar is not None:
-            self._sidecar.write(self._top(), self._commits)
+        self.file.note(self._top(), self._commits)
 
     # --- after an error ------------------------------------------------------------------------
 
@@ -444,14 +350,13 @@ class SqliteEngine:
         Returns when it is there and durable. Raises: Unusable when it is certainly not; Lost
         when it cannot be told.
         """
-        told = self._unusable(error)
-        witness = list(self._witness[:1])
+        told = self.file.unusable(error)
+        witness = self._witness[:1]
         self.rollback()
-        self._reopen_later()
+        self.file.reopen_later()
         try:
             self.open()
-            assert self.conn is not None
-            self.conn.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+            self.file.empty_wal()
             if not witness:
                 raise Lost(told.error) from error
             plan, row = witness[0]
@@ -460,21 +365,6 @@ class SqliteEngine:
             raise Lost(told.error) from again
         if not found:
             raise told from error
-
-    def _reopen_later(self) -> None:
-        """Close the connection, keep the lock; `check` opens it again."""
-        for conn in (self.conn, self._lent):
-            if conn is not None:
-                conn.close(True)
-        self.conn = self._lent = None
-        if self._sidecar is not None:
-            self._sidecar.before = None
-
-    def _unusable(self, error: Exception) -> Unusable:
-        told = unusable(self.name, error)
-        if told is None:
-            raise error
-        return Unusable(told)
 
     def _append(self, plan: Plan, verb: Append) -> Answer:
         answer = plan.append(verb)
@@ -491,7 +381,3 @@ class SqliteEngine:
             raise ValueError(f"the space {self.name!r} has no table {table.name!r} declared like this")
         self._plans[id(plan.alias(table))] = plan
         return plan
-
-    def _wrote_wal(self, conn: apsw.Connection, name: str, pages: int) -> int:
-        self.wal_pages = pages
-        return apsw.SQLITE_OK

@@ -35,8 +35,9 @@ class Mark:
     """How far a space was acknowledged.
 
     top: the highest number of its chains. commits: commits that wrote to no chain. front: a
-    checksum of the main file's first page after the last checkpoint, 0 while one is under way.
-    boot: which start of the machine wrote it. clean: closed, with everything in the main file.
+    checksum of the main file's first page since the last checkpoint, 0 for not known: one was
+    under way, or the file was closed. boot: which start of the machine wrote it. clean: closed,
+    with everything in the main file.
     """
 
     id: bytes
@@ -67,20 +68,22 @@ class Sidecar:
             os.close(fd)
             raise
         self._fd = fd
-        self._tag = _MAGIC
-        self._front = 0
+        self._front = self._top = self._commits = 0
 
     def settle(self, id: bytes, boot: bytes) -> None:
         """From now on the mark is written for this store, during this start of the machine."""
         self._id, self._boot = id, boot
 
     def write(self, top: int, commits: int, *, clean: bool = False) -> None:
+        """Note how far was committed. Before the answer, and cheap: no sync, one write of 84 bytes."""
+        self._top, self._commits = top, commits
         body = _BODY.pack(_MAGIC, self._id, self._boot, top, commits, self._front, _CLEAN if clean else 0, 0)
         os.pwrite(self._fd, body + zlib.crc32(body).to_bytes(4, "little"), _HEAD)
 
     def front(self, checksum: int) -> None:
-        """Remember the main file's first page; part of the next `write`."""
+        """Note what the main file's first page is like."""
         self._front = checksum
+        self.write(self._top, self._commits)
 
     def moved(self) -> bool:
         """Whether the file was removed or replaced, and the lock with it."""

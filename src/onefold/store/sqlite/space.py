@@ -24,8 +24,8 @@ class SqliteSpace:
         self.name = engine.name
         self.engine = engine
         self._used = used
-        self._door = Door(engine.name, engine.author_connection)
-        self._wal = Wal(engine)
+        self._door = Door(engine.name, engine.file.author_connection)
+        self._wal = Wal(engine.file)
         self._lane = Lane(engine.name, engine, self._wal.flushed)
 
     @property

@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import asyncio
 import os
-from typing import Protocol
+
+from onefold.store.sqlite.file import File
 
 FRAME = 4096 + 24
 LONGEST = 1_000
@@ -24,22 +25,11 @@ FROM = 16  # commits; a space that is hardly used keeps a small WAL
 _ZEROS = bytes(AHEAD)
 
 
-class Logged(Protocol):
-    """What the engine tells and does."""
-
-    path: str
-    wal_pages: int
-
-    @property
-    def is_open(self) -> bool: ...
-    def checkpoint(self) -> None: ...
-
-
 class Wal:
     """The WAL of one space. `flushed` is called after each flush, on the loop's thread."""
 
-    def __init__(self, engine: Logged) -> None:
-        self._engine = engine
+    def __init__(self, file: File) -> None:
+        self._file = file
         self._loop = asyncio.get_running_loop()
         self._size = 0
         self._commits = 0
@@ -49,7 +39,7 @@ class Wal:
 
     def flushed(self) -> None:
         self._commits += 1
-        pages = self._engine.wal_pages
+        pages = self._file.wal_pages
         if pages >= LONGEST:
             if not self._due:
                 self._due = True
@@ -70,7 +60,7 @@ class Wal:
     def _grow(self, used: int) -> None:
         """Write zeros behind the end. SQLite reads frames by salt and checksum, so that zeros are no frames."""
         try:
-            fd = os.open(f"{self._engine.path}-wal", os.O_WRONLY | os.O_CLOEXEC)
+            fd = os.open(f"{self._file.path}-wal", os.O_WRONLY | os.O_CLOEXEC)
         except OSError:
             return  # it is not there yet, or no longer ours: check will say so
         try:
@@ -85,13 +75,13 @@ class Wal:
 
     def _long(self) -> None:
         self._due = False
-        if self._engine.is_open and self._engine.wal_pages >= LONGEST:
-            self._engine.checkpoint()
+        if self._file.is_open and self._file.wal_pages >= LONGEST:
+            self._file.checkpoint()
 
     def _quiet(self) -> None:
         self._timer = None
         if self._seen != self._commits:
             self._seen = self._commits
             self._timer = self._loop.call_later(QUIET_S, self._quiet)
-        elif self._engine.is_open and self._engine.wal_pages >= WORTH:
-            self._engine.checkpoint()
+        elif self._file.is_open and self._file.wal_pages >= WORTH:
+            self._file.checkpoint()

@@ -16,7 +16,8 @@ import apsw
 
 from onefold.store.contract import Answer, Query, Schema
 from onefold.store.sqlite.connect import OLDEST_LIBRARY, Failpoint, glance, unusable
-from onefold.store.sqlite.engine import Options, SqliteEngine
+from onefold.store.sqlite.engine import SqliteEngine
+from onefold.store.sqlite.file import Options
 from onefold.store.sqlite.space import SqliteSpace
 from onefold.store.sqlite.tables import Plan
 from onefold.terms.errors import Finding, LoadRefused, StoreUnavailable

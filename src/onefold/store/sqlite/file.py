@@ -1,0 +1,221 @@
+"""store.sqlite.file - one file as this process holds it: opened, checked, lent, let go.
+
+For: the connection that writes, the sidecar beside it, whether the file is still ours, BEGIN,
+checkpoints.
+Never: knows tables; decides what a failed commit did (engine does).
+Was wrong once: trusting an open handle. A file that was removed, or inherited by a fork, takes
+every write and keeps none.
+"""
+
+from __future__ import annotations
+
+import os
+import zlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import apsw
+
+from onefold.store.batch import Unusable
+from onefold.store.sqlite.connect import BUSY_TRIES, CACHE_KIB, Failpoint, Watched, connect, unusable
+from onefold.store.sqlite.hold import Mark, Sidecar, boot
+from onefold.terms.errors import StoreLocked, StoreRolledBack, StoreUnavailable
+
+AUTHOR_CACHE_KIB = 2_048
+PAGE = 4_096
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """clock: milliseconds since 1970. lossy: a power cut may take the last commits along."""
+
+    clock: Callable[[], int]
+    node: str = ""
+    lossy: bool = False
+    accept_rollback: bool = False
+    failpoint: Failpoint | None = None
+
+
+class File:
+    """`conn` is the connection that writes now: ours, or the author's while it is lent. `db` sends statements on it."""
+
+    def __init__(self, name: str, path: str, options: Options) -> None:
+        self.name = name
+        self.path = path
+        self.options = options
+        self.conn: apsw.Connection | None = None
+        self.db: Any = None
+        self.wal_pages = 0
+        self._own: apsw.Connection | None = None  # ours, while the author's writes
+        self._sidecar: Sidecar | None = None
+        self._pid = os.getpid()
+        self._inode = (0, 0)
+
+    @property
+    def is_open(self) -> bool:
+        return self.conn is not None
+
+    # --- opening and closing --------------------------------------------------------------------
+
+    def open(self, fill: Callable[[Mark | None], bytes]) -> None:
+        """Take the lock and open; `fill` runs inside the first transaction, is given what the mark says that
+        the file must hold (None when that is not asked), and gives the store's id.
+
+        Raises: StoreLocked, StoreRolledBack, StoreUnavailable, and what `fill` raises.
+        """
+        self._pid = os.getpid()
+        try:
+            if self._sidecar is None:
+                self._sidecar = Sidecar(f"{self.path[:-3]}.mark", self.name, self.options.node, self.options.clock())
+            self._connect(self._sidecar, fill)
+        except (apsw.Error, OSError) as error:
+            self.drop()
+            raise self.unusable(error).error from error
+        except BaseException:
+            self.drop()
+            raise
+
+    def close(self, top: int, commits: int) -> None:
+        """Let go cleanly: everything in the main file, the mark says so. Raises: apsw.Error, OSError."""
+        if self.conn is None or self._sidecar is None:
+            return
+        self._sidecar.front(0)
+        self.conn.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0)
+        self.conn.close()
+        self.conn = self.db = None
+        self._sidecar.write(top, commits, clean=True)
+        self._sidecar.close(sync=True)
+        self._sidecar = None
+
+    def drop(self) -> None:
+        """Let go as a kill would: the WAL stays, the mark says no more than it did."""
+        self.reopen_later()
+        if self._sidecar is not None:
+            self._sidecar.close(sync=False)
+            self._sidecar = None
+
+    def reopen_later(self) -> None:
+        """Close the connections and keep the lock. What the file holds then is not compared with the mark."""
+        for conn in (self.conn, self._own):
+            if conn is not None:
+                conn.close(True)
+        self.conn = self._own = self.db = None
+        if self._sidecar is not None:
+            self._sidecar.before = None
+
+    def _connect(self, sidecar: Sidecar, fill: Callable[[Mark | None], bytes]) -> None:
+        before = None if self.options.accept_rollback else sidecar.before
+        if before is not None and not os.path.exists(self.path):
+            raise StoreRolledBack(self.name, before.top, 0)
+        conn = self.conn = connect(self.path, lossy=self.options.lossy)
+        # A file that is refused must stay as it is: no checkpoint when its connection closes.
+        conn.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+        conn.set_wal_hook(self._wrote_wal)
+        self._use(conn)
+        stat = os.stat(self.path)
+        self._inode = (stat.st_dev, stat.st_ino)
+        started = boot()
+        if before is not None and before.boot == started and before.front not in (0, self._front(conn)):
+            raise StoreRolledBack(self.name, before.top, 0)
+        lost = before is not None and self.options.lossy and before.boot != started
+        self.begin()
+        id = fill(None if lost else before)
+        self.db.execute("commit")
+        sidecar.settle(id, started)
+        sidecar.front(self._front(conn))
+
+    def _use(self, conn: apsw.Connection) -> None:
+        self.conn = conn
+        self.db = conn if self.options.failpoint is None else Watched(conn, self.options.failpoint)
+
+    # --- in use -----------------------------------------------------------------------------------
+
+    def check(self) -> None:
+        """That this process may use this file now. Raises: StoreLocked, StoreUnavailable, OSError."""
+        if os.getpid() != self._pid:
+            raise StoreLocked(self.name, f"process {self._pid}, of which this one is a fork")
+        if self.conn is None:
+            return
+        stat = os.stat(self.path)
+        if (stat.st_dev, stat.st_ino) != self._inode or (self._sidecar is not None and self._sidecar.moved()):
+            why = "its file was removed or replaced while it was open; restart on the right file"
+            raise StoreUnavailable(self.name, why)
+
+    def begin(self) -> None:
+        """BEGIN IMMEDIATE, tried for half a second where a foreign program writes. Raises: apsw.Error, OSError."""
+        for left in range(BUSY_TRIES, -1, -1):
+            try:
+                self.db.execute("begin immediate")
+                return
+            except apsw.BusyError:
+                if not left:
+                    raise
+
+    def stands(self) -> bool:
+        return self.conn is not None and self.conn.in_transaction
+
+    def note(self, top: int, commits: int) -> None:
+        """Tell the mark how far was committed."""
+        if self._sidecar is not None:
+            self._sidecar.write(top, commits)
+
+    def lend(self, conn: apsw.Connection) -> None:
+        """From now on `conn`, the author's, is the one that writes."""
+        self._own = self.conn
+        self._use(conn)
+
+    def take_back(self) -> None:
+        """Ours writes again, unless an error closed both."""
+        if self._own is not None:
+            own, self._own = self._own, None
+            self._use(own)
+
+    def author_connection(self) -> apsw.Connection:
+        """A second connection to the same file, for the author's door. Never writes at the same time as ours."""
+        conn = connect(self.path, lossy=self.options.lossy, cache_kib=min(AUTHOR_CACHE_KIB, CACHE_KIB))
+        conn.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+        conn.set_wal_hook(self._wrote_wal)
+        return conn
+
+    def checkpoint(self) -> None:
+        """Check the WAL into the main file; the next commit then begins it anew. An error leaves the WAL as it is."""
+        if self.conn is None or self._sidecar is None or self.conn.in_transaction or self._own is not None:
+            return
+        try:
+            self._sidecar.front(0)
+            size, done = self.conn.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
+            if size == done:
+                self.wal_pages = 0
+            self._sidecar.front(self._front(self.conn))
+        except (apsw.Error, OSError):
+            return  # nothing is lost: the WAL is still whole, and the next commit meets the same disk
+
+    def empty_wal(self) -> None:
+        """Check in everything and cut the WAL off, so that nothing can come back out of it. Raises: apsw.Error, OSError."""
+        assert self.conn is not None
+        assert self._sidecar is not None
+        self._sidecar.front(0)
+        self.conn.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+        self.wal_pages = 0
+        self._sidecar.front(self._front(self.conn))
+
+    def unusable(self, error: Exception) -> Unusable:
+        """A driver's error as ours; one that is a fault of ours is raised as it is."""
+        told = unusable(self.name, error)
+        if told is None:
+            raise error
+        return Unusable(told)
+
+    def _front(self, conn: apsw.Connection) -> int:
+        """A checksum of the main file's first page, read without the WAL and without another handle of the file.
+
+        Every growth of the file changes that page. An older copy put in its place has another one,
+        while a newer WAL beside it would make its end look right.
+        """
+        _, page = conn.read("main", 0, 0, PAGE)
+        return zlib.crc32(page) or 1
+
+    def _wrote_wal(self, conn: apsw.Connection, name: str, pages: int) -> int:
+        self.wal_pages = pages
+        return apsw.SQLITE_OK
