@@ -10,6 +10,7 @@ from httpx2 import AsyncClient
 
 from onefold.serve import Front
 from onefold.serve.bodies import Waits
+from onefold.serve.mcp.calls import Calls
 from onefold.serve.mcp.listing import Listing
 from onefold.serve.mcp.server import build
 from tests.serve.conftest import AGENT_KEY, READER_KEY, Keyed
@@ -66,7 +67,7 @@ async def test_prompts_and_resources_are_empty_lists(client: AsyncClient) -> Non
 
 
 async def test_a_schema_is_looked_up_and_never_listed_for(host: FakeHost, monkeypatch: pytest.MonkeyPatch) -> None:
-    sessions = build(host, Waits())
+    sessions = build(host, Calls(host, Waits()), Listing(host.catalog))
     assert sessions.app.get_tool_input_schema is not None
     assert Listing(host.catalog).mirrored("refund_order") is None
 

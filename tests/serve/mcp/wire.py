@@ -12,7 +12,7 @@ TASKS: dict[str, Any] = {"extensions": {"io.modelcontextprotocol/tasks": {}}}
 META = "io.modelcontextprotocol/"
 
 
-def envelope(capabilities: dict[str, Any] | None = None, **meta: Any) -> dict[str, Any]:
+def envelope(capabilities: Any = None, **meta: Any) -> dict[str, Any]:
     """What each request of the new era carries."""
     return {
         f"{META}protocolVersion": MODERN,

@@ -6,6 +6,7 @@ Never: dedupes by the JSON-RPC id (two fresh clients both send 2); ends a run be
 validates arguments by a schema (the actuator does, in words).
 Was wrong once: sessions. A restart made every client reconnect by hand, and some never did.
 
-`agents` is light and imports the protocol's package when the first agent calls; `server` wires it,
-`listing` says what there is, `calls` and `tasks` do it, `telling` says how it went.
+`agents` is light and imports the protocol's package when somebody first needs it; `short` answers plain
+calls without it, `server` wires it; `listing` says what there is, `calls` and `tasks` do it, `telling`
+says how it went.
 """

@@ -10,6 +10,7 @@ one. A fault is a result, in words.
 from __future__ import annotations
 
 import difflib
+import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -20,12 +21,19 @@ from onefold.serve.access import require
 from onefold.serve.door import Caller, Host, Json
 from onefold.serve.mcp import telling
 from onefold.serve.mcp.listing import LIST_LIMIT, LIST_MOST, POLL, WAIT_MOST
+from onefold.serve.problems import Unexpected
 from onefold.serve.receipts import GOING, POLL_SECONDS, soonest_end_ms, worth_waiting
 from onefold.serve.routes import idempotency_key
+from onefold.serve.version import version
 from onefold.terms.codec import parse
 from onefold.terms.errors import BadArguments, Fault, OnefoldError
 
+log = logging.getLogger("onefold.serve")
+
 KEY: Final = "onefold/idempotencyKey"
+SERVER_INFO: Final = "io.modelcontextprotocol/serverInfo"
+EXTENSION: Final = "io.modelcontextprotocol/tasks"
+CAPABILITIES: Final = "io.modelcontextprotocol/clientCapabilities"
 HELD_S: Final = 20  # a call is held this long for its result; clients cut theirs at 30 to 60
 SHORT_MS: Final = 5 * 60_000  # a longer wait is told, not held: clients that do tasks hide them and block
 _CALL, _LOOK = frozenset({"call"}), frozenset({"read", "operate"})
@@ -56,6 +64,13 @@ class Request:
         return given
 
 
+def declared(meta: Mapping[str, Any]) -> bool:
+    """Whether this very request says that its client can hold tasks."""
+    capabilities = meta.get(CAPABILITIES)
+    extensions = capabilities.get("extensions") if isinstance(capabilities, Mapping) else None
+    return isinstance(extensions, Mapping) and EXTENSION in extensions
+
+
 class Calls:
     """Tools by name. What they give is a result of the protocol, as a dict."""
 
@@ -69,6 +84,11 @@ class Calls:
             "cancel_run": self._cancel_run,
             "send_event": self._send_event,
         }
+        self._who = {"name": host.catalog.title, "version": version()}
+
+    def signed(self, result: dict[str, Any]) -> dict[str, Any]:
+        """With who we are, which the newest era wants in every result. The package would copy it anew for each."""
+        return {**result, "_meta": {**result.get("_meta", {}), SERVER_INFO: self._who}}
 
     def knows(self, tool: str, only: str | None) -> bool:
         return tool in self._runs or (tool in self._actuators and only in (None, tool))
@@ -78,13 +98,18 @@ class Calls:
         return f"Unknown tool {tool[:64]!r}.{f' Did you mean {near[0]!r}?' if near else ''}"
 
     async def call(self, tool: str, request: Request) -> dict[str, Any]:
-        """The tool's result; a fault of ours becomes one in words. Raises: ClientGone."""
+        """The tool's result; every fault becomes one in words. Raises: ClientGone."""
         try:
             if tool in self._runs:
                 return await self._runs[tool](request)
             return await self._start(tool, request)
+        except bodies.ClientGone:
+            raise
         except OnefoldError as error:
             return telling.fault(tool, error)
+        except Exception as error:
+            log.error("unexpected %s in tool %s", type(error).__name__, tool, exc_info=error)
+            return telling.fault(tool, Unexpected(type(error).__name__, "tools/call"))
 
     # --- actuators -----------------------------------------------------------------------------------
 

@@ -7,7 +7,6 @@ Was wrong once: an exception left to the package. It becomes "internal error", a
 
 from __future__ import annotations
 
-import logging
 import sys
 from collections.abc import Mapping
 from typing import Any
@@ -22,7 +21,6 @@ from mcp.shared.inbound import decode_header_value
 from mcp_types import (
     HEADER_MISMATCH,
     INVALID_PARAMS,
-    SERVER_INFO_META_KEY,
     CallToolRequestParams,
     ListPromptsResult,
     ListResourcesResult,
@@ -35,15 +33,13 @@ from onefold.serve import bodies
 from onefold.serve.door import Caller, Host
 from onefold.serve.mcp import telling
 from onefold.serve.mcp.agents import CALLER, ONLY
-from onefold.serve.mcp.calls import Calls, Request
+from onefold.serve.mcp.calls import EXTENSION, Calls, Request, declared
 from onefold.serve.mcp.listing import Listing
-from onefold.serve.mcp.tasks import EXTENSION, TaskParams, Tasks, UpdateParams, admit, declared
+from onefold.serve.mcp.tasks import TaskParams, Tasks, UpdateParams, admit
 from onefold.serve.mcp.telling import COMPLETE
 from onefold.serve.problems import Unexpected
 from onefold.serve.version import version
 from onefold.terms.limits import MAX_BODY_BYTES
-
-log = logging.getLogger("onefold.serve")
 
 LIST_TTL_MS = 60_000  # a redeploy may change the list; a minute is what a client may miss of it
 INSTRUCTIONS = (
@@ -58,11 +54,10 @@ Context = ServerRequestContext[Any, Any]
 class Served:
     """The handlers. Each gets what it needs out of the request that our own door put there."""
 
-    def __init__(self, host: Host, waits: bodies.Waits) -> None:
-        self._listing = Listing(host.catalog)
-        self._calls = Calls(host, waits)
+    def __init__(self, host: Host, calls: Calls, listing: Listing) -> None:
+        self._listing = listing
+        self._calls = calls
         self._tasks = Tasks(host)
-        self._who = {"name": host.catalog.title, "version": version()}
 
     async def list_tools(self, ctx: Context, params: PaginatedRequestParams) -> dict[str, Any]:
         if params.cursor:
@@ -85,16 +80,9 @@ class Served:
         )
         try:
             result = await self._calls.call(params.name, call)
-            return self._signed(result) if ctx.protocol_version in MODERN_PROTOCOL_VERSIONS else result
+            return self._calls.signed(result) if ctx.protocol_version in MODERN_PROTOCOL_VERSIONS else result
         except bodies.ClientGone:
             return telling.fault(params.name, Unexpected("closed stream", "tools/call"))
-        except Exception as error:
-            log.error("unexpected %s in tool %s", type(error).__name__, params.name, exc_info=error)
-            return telling.fault(params.name, Unexpected(type(error).__name__, "tools/call"))
-
-    def _signed(self, result: dict[str, Any]) -> dict[str, Any]:
-        """With who we are, which this era wants in every result. The package would copy it anew for each."""
-        return {**result, "_meta": {**result.get("_meta", {}), SERVER_INFO_META_KEY: self._who}}
 
     def _admit(self, ctx: Context, params: TaskParams) -> None:
         """Raises: MCPError for who may not ask, or whose headers say something else than the body."""
@@ -150,9 +138,9 @@ def _only(ctx: Context) -> str | None:
     return only
 
 
-def build(host: Host, waits: bodies.Waits) -> StreamableHTTPSessionManager:
+def build(host: Host, calls: Calls, listing: Listing) -> StreamableHTTPSessionManager:
     """The session manager, whose `run()` is to be entered once. Host and Origin are checked before it."""
-    served = Served(host, waits)
+    served = Served(host, calls, listing)
     hint = CacheHint(ttl_ms=LIST_TTL_MS, scope="private")
     server: Server[Any] = Server(
         host.catalog.title,

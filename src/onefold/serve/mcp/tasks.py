@@ -17,12 +17,10 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from onefold.serve.door import Caller, Host
 from onefold.serve.mcp import telling
-from onefold.serve.mcp.calls import task_fields
+from onefold.serve.mcp.calls import EXTENSION, declared, task_fields
 from onefold.terms.errors import NotFound, OnefoldError
 
-EXTENSION: Final = "io.modelcontextprotocol/tasks"
 MISSING_CAPABILITY: Final = -32021
-CAPABILITIES: Final = "io.modelcontextprotocol/clientCapabilities"
 OUR_FAULT: Final = -31000  # outside the protocol's own range; the sentence says which error
 
 
@@ -36,13 +34,6 @@ class UpdateParams(TaskParams):
     """Answers to what a task asked for. Ours never ask, so whatever comes is acknowledged and dropped."""
 
     input_responses: dict[str, Any] | None = None
-
-
-def declared(meta: Mapping[str, Any]) -> bool:
-    """Whether this very request says that its client can hold tasks."""
-    capabilities = meta.get(CAPABILITIES)
-    extensions = capabilities.get("extensions") if isinstance(capabilities, Mapping) else None
-    return isinstance(extensions, Mapping) and EXTENSION in extensions
 
 
 def admit(version: str, meta: Mapping[str, Any], method: str) -> None:
