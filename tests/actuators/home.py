@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from typing import Any
 
 import apsw
@@ -80,7 +79,7 @@ class MemoryActor:
         self.watchers.append(callback)
         return lambda: self.watchers.remove(callback)
 
-    def _commit(self, decision: Any, id: str) -> Any:
+    def _commit(self, decision: Any, id: str, settles: str | None = None) -> Any:
         if self.dead:
             raise Killed
         rows = self.rows
@@ -91,6 +90,9 @@ class MemoryActor:
         facts = self.codecs.fact.encode_many(list(decision.facts))
         rows.commits += 1
         rows.turns.append(facts)
+        if settles is not None:
+            del rows.owed[settles]
+            rows.sent.add(settles)
         rows.replies[id] = self.codecs.reply.encode(decision.reply)
         for item in decision.owed:
             assert item.key not in rows.sent, item.key
@@ -180,13 +182,11 @@ class World:
             self.ended.append(ended)
             body = self.module_answer(ended)
             decision = self.life.module.on_answer(self.state, Answer(key, "pass", body), moment(self.rows.now))
-            self.life._commit(decision, f"o/{key}")
-            del self.rows.owed[key]
-            self.rows.sent.add(key)
+            self.life._commit(decision, f"o/{key}", settles=key)
             return True
         return False
 
-    def module_answer(self, ended: PassEnded) -> PassEnded:
+    def module_answer(self, ended: PassEnded) -> Any:
         codec = self.life.module.answer_body
         return codec.decode(codec.encode(ended))
 
@@ -256,6 +256,7 @@ class World:
         return self.actuator.result.decode(bytes(self.state.result))
 
 
-async def quietly(coro: Any) -> None:
-    with suppress(Killed):
-        await coro
+async def until(ready: Callable[[], Any]) -> None:
+    """Go on once something is so, letting the loop and the threads come to it."""
+    while not ready():  # noqa: ASYNC110 - what is waited for has no event of its own
+        await asyncio.sleep(0)

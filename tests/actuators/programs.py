@@ -49,10 +49,10 @@ async def act(step: Step, name: str, before: str, turns: int, fails: int, ring: 
         await asyncio.sleep(0)
     if step.attempt <= fails:
         raise ValueError(f"{name} fails")
-    return f"{name}<{before}"
+    return f"{step.key} {name}<{before[-30:]}"
 
 
-async def play(run: Run, node: Node, before: str) -> str:
+async def play(run: Run, node: Node, before: str) -> str:  # noqa: C901 - one case a kind of node
     """What a node gives, as text that shows in which order things came."""
     kind, *parts = node
     match kind:
@@ -116,7 +116,8 @@ async def play(run: Run, node: Node, before: str) -> str:
             found = [await queue.get() for _ in parts[0]]
             await asyncio.gather(*putting)
             return ",".join(found)
-    raise AssertionError(kind)
+        case _:
+            raise AssertionError(kind)
 
 
 PROGRAM: list[Node] = [()]

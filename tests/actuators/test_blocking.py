@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import random
 import threading
 from datetime import timedelta
 from typing import Any
@@ -18,8 +17,8 @@ from onefold.actuators.database import Database
 from onefold.actuators.executing import run_pass
 from onefold.kernel.port import Step
 from onefold.store.contract import Tx
-from onefold.terms.errors import OutsideStep, StepFailed, Suspended
-from tests.actuators.home import Killed, World
+from onefold.terms.errors import StepFailed, Suspended
+from tests.actuators.home import Killed, World, until
 
 SEEN: list[Any] = []
 TABLE = ["CREATE TABLE refunds (id TEXT PRIMARY KEY, amount TEXT)"]
@@ -149,8 +148,7 @@ async def test_a_run_cancelled_while_its_thread_is_at_work_ends_quietly() -> Non
     host = asyncio.get_running_loop()
     world = world_of(main)
     playing = asyncio.create_task(world.one_pass())
-    while world.state.status != "cancelled":
-        await asyncio.sleep(0.001)
+    await until(lambda: world.state.status == "cancelled")
     going.set()
     await playing
     assert SEEN == ["seen"]
@@ -269,20 +267,19 @@ async def test_a_drained_pass_leaves_its_thread_suspended() -> None:
         return "x"
 
     async def never() -> None:
+        SEEN.append("begun")
         await asyncio.Event().wait()
 
     world = world_of(main)
     passing = asyncio.create_task(run_pass(world.life, world.actuator))
-    while not any(thread.name == "run run_1" for thread in threading.enumerate()):
-        await asyncio.sleep(0.001)
-    await asyncio.sleep(0.01)
+    await until(lambda: SEEN)
     passing.cancel()
     with pytest.raises(asyncio.CancelledError):
         await passing
     for thread in threading.enumerate():
         if thread.name == "run run_1":
             thread.join(5)
-    assert SEEN == ["suspended"]
+    assert SEEN == ["begun", "suspended"]
     assert not len(world.state.journal)
 
 
@@ -293,13 +290,10 @@ def _public(kind: type) -> dict[str, Any]:
     return {name: value for name, value in vars(kind).items() if not name.startswith("_") and callable(value)}
 
 
-@pytest.mark.parametrize(("one", "two"), [(awaited.Run, plain.Run), (Database, plain.Database)])
+@pytest.mark.parametrize("one, two", [(awaited.Run, plain.Run), (Database, plain.Database)])
 def test_the_blocking_set_is_equal_argument_by_argument(one: type, two: type) -> None:
     assert _public(one).keys() == _public(two).keys()
     for name, verb in _public(one).items():
         mine = inspect.signature(verb).parameters.values()
         theirs = inspect.signature(_public(two)[name]).parameters.values()
         assert [(p.name, p.kind, p.default) for p in mine] == [(p.name, p.kind, p.default) for p in theirs], name
-
-
-_ = (random, OutsideStep)

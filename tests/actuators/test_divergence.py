@@ -116,7 +116,7 @@ async def changed(after: Main) -> World:
 
 
 @pytest.mark.parametrize(
-    ("after", "expected", "found"),
+    "after, expected, found",
     [
         (_renamed, "'charge' (call 1 of task 0)", "'bill' (call 1 of task 0)"),
         (_other_arguments, "'charge' (call 1 of task 0)", "'charge' (call 1 of task 0) with other arguments"),

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import itertools
 import random
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -19,7 +21,7 @@ from onefold.kernel.port import Step
 from onefold.kernel.port import _port as port_of
 from onefold.terms.errors import BadArguments, OutsideStep, StepFailed
 from onefold.terms.ids import ActorId, leaving_key
-from tests.actuators.home import T0, World
+from tests.actuators.home import T0, Killed, World, until
 
 SEEN: list[Any] = []
 
@@ -109,7 +111,7 @@ async def test_the_wait_between_attempts_grows_and_is_journaled() -> None:
 
     world = World(actuator(main))
     await world.play()
-    waits = [(b - a) / 1000 for a, b in zip(SEEN, SEEN[1:], strict=False)]
+    waits = [(b - a) / 1000 for a, b in itertools.pairwise(SEEN)]
     for wait, most in zip(waits, (10, 30, 60), strict=True):
         assert most * 0.75 <= wait <= most
     assert world.result == "broken 4 ConnectionError down"
@@ -232,7 +234,7 @@ async def test_wrong_arguments_are_a_type_error_before_anything_is_journaled() -
         told = []
         for args, values in (((), {}), ((1, 2, 3), {}), ((1,), {"c": 1}), ((1,), {"a": 1})):
             try:
-                run.step(add)(*args, **values)  # type: ignore[call-arg, arg-type]
+                _ = run.step(add)(*args, **values)
             except TypeError as wrong:
                 told.append(str(wrong))
         told.append(str(await run.step(add)(1)))
@@ -249,8 +251,9 @@ async def test_an_argument_that_cannot_be_told_apart_is_refused_by_name() -> Non
     async def use(client: object) -> None: ...
 
     async def main(run: Run) -> str:
+        use_of: Any = run.step(use)
         try:
-            run.step(use)(object())
+            _ = use_of(object())
         except TypeError as wrong:
             return str(wrong)
         return "?"
@@ -278,7 +281,7 @@ async def test_names_are_checked_where_the_step_is_made() -> None:
 
     async def main(run: Run) -> list[str]:
         told = []
-        for make in (
+        made: Any = (
             lambda: run.step(lambda: 1),
             lambda: run.step(nothing, name=""),
             lambda: run.step(nothing, name="a#b"),
@@ -286,7 +289,8 @@ async def test_names_are_checked_where_the_step_is_made() -> None:
             lambda: run.step(nothing, timeout="soon"),
             lambda: run.step(nothing, timeout="-1 s"),
             lambda: run.step(max),
-        ):
+        )
+        for make in made:
             try:
                 make()
             except (TypeError, ValueError, BadArguments) as wrong:
@@ -354,11 +358,11 @@ async def test_now_random_and_uuid_are_the_same_on_every_replay() -> None:
     world = World(actuator(main))
     await world.play()
     assert len(SEEN) == 3
-    for earlier, later in zip(SEEN, SEEN[1:], strict=False):
+    for earlier, later in itertools.pairwise(SEEN):
         assert later[: len(earlier)] == earlier
     instants = [datetime.fromisoformat(told.split()[0]) for told in SEEN[-1]]
     assert instants[0].timestamp() * 1000 == T0
-    assert [(b - a).total_seconds() for a, b in zip(instants, instants[1:], strict=False)] == [1.5, 3600, 1]
+    assert [(b - a).total_seconds() for a, b in itertools.pairwise(instants)] == [1.5, 3600, 1]
     assert len({UUID(told.split()[2]) for told in SEEN[-1]}) == 4
 
 
@@ -436,7 +440,7 @@ async def test_an_instant_past_by_the_real_clock_only_is_due_in_the_same_commit(
 async def test_a_duration_that_is_none_is_refused_at_the_call(bad: Any) -> None:
     async def main(run: Run) -> str:
         try:
-            run.sleep(bad)
+            _ = run.sleep(bad)
         except BadArguments as wrong:
             return str(wrong)
         return "?"
@@ -447,7 +451,7 @@ async def test_a_duration_that_is_none_is_refused_at_the_call(bad: Any) -> None:
 async def test_a_naive_instant_is_refused_at_the_call() -> None:
     async def main(run: Run) -> str:
         try:
-            run.sleep_until(datetime(2030, 1, 1))  # noqa: DTZ001 - what is tested
+            _ = run.sleep_until(datetime(2030, 1, 1))  # noqa: DTZ001 - what is tested
         except BadArguments as wrong:
             return str(wrong)
         return "?"
@@ -473,8 +477,7 @@ async def test_a_timeout_cuts_a_running_step_which_is_abandoned() -> None:
 
     async def settle() -> None:
         """The clock rings once the timer is durable."""
-        while not world.state.agenda:
-            await asyncio.sleep(0)
+        await until(lambda: world.state.agenda)
         world.ring()
 
     world = World(actuator(main))
@@ -488,8 +491,7 @@ async def test_a_timeout_cuts_a_running_step_which_is_abandoned() -> None:
 
 async def test_a_wait_nobody_needs_any_more_wakes_nobody() -> None:
     async def quick() -> int:
-        while not world.state.agenda:
-            await asyncio.sleep(0)
+        await until(lambda: world.state.agenda)
         return 1
 
     async def main(run: Run) -> int:
@@ -500,6 +502,28 @@ async def test_a_wait_nobody_needs_any_more_wakes_nobody() -> None:
     world = World(actuator(main))
     await world.play(until=lambda w: w.state.status == "waiting")
     assert [wait.until for wait in world.state.open.values()] == [T0 + 86_400_000]
+    await world.play()
+    assert world.result == 1
+
+
+async def test_a_wait_nobody_needs_any_more_is_released_after_a_crash_too() -> None:
+    async def quick() -> int:
+        await until(lambda: world.state.agenda)
+        return 1
+
+    async def main(run: Run) -> int:
+        found = await asyncio.wait_for(run.step(quick)(), 3600)
+        await run.sleep("1 day")
+        return found
+
+    world = World(actuator(main))
+    world.restart(kill_at=4, before=True)  # the timer and the step are committed, the end of the pass is not
+    with pytest.raises(Killed):
+        await world.play()
+    world.restart()
+    assert [wait.name for wait in world.state.open.values()] == ["timer"]
+    await world.play(until=lambda w: w.state.status == "waiting")
+    assert [wait.name for wait in world.state.open.values()] == ["sleep"]
     await world.play()
     assert world.result == 1
 
@@ -547,7 +571,7 @@ async def test_two_waits_of_one_name_take_events_in_their_own_order() -> None:
         async def one() -> str:
             return (await run.wait_for_event(Shipped)).parcel
 
-        return await asyncio.gather(one(), one())
+        return list(await asyncio.gather(one(), one()))
 
     world = World(actuator(main))
     await world.play()
@@ -588,10 +612,8 @@ async def test_an_event_that_met_a_cancelled_wait_reaches_the_next() -> None:
         async def first() -> str:
             return (await run.wait_for_event(Shipped)).parcel
 
-        try:
+        with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(first(), 60)
-        except TimeoutError:
-            pass
         return (await run.wait_for_event(Shipped)).parcel
 
     world = World(actuator(main))
@@ -616,7 +638,7 @@ async def test_an_event_given_back_reaches_a_wait_that_is_open_already() -> None
             except TimeoutError:
                 return "cut"
 
-        return await asyncio.gather(cut(), take())
+        return list(await asyncio.gather(cut(), take()))
 
     world = World(actuator(main))
     await world.play(until=lambda w: w.state.status == "waiting")
@@ -685,7 +707,7 @@ async def test_a_wait_without_an_end_stays_open() -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    "arguments, told",
     [
         ({"name": ""}, "the name '' of an approval"),
         ({"message": " "}, "approval 'm': the message must not be empty"),
@@ -702,7 +724,7 @@ async def test_what_cannot_be_asked_is_refused_at_the_call(arguments: dict[str, 
     async def main(run: Run) -> str:
         good: dict[str, Any] = {"name": "m", "message": "Pay?", "notify": "m", "timeout": "1 day"}
         try:
-            run.wait_for_approval(**{**good, **arguments})
+            _ = run.wait_for_approval(**{**good, **arguments})
         except (TypeError, ValueError, BadArguments) as wrong:
             return str(wrong)
         return "?"
@@ -713,7 +735,7 @@ async def test_what_cannot_be_asked_is_refused_at_the_call(arguments: dict[str, 
 async def test_the_timeout_of_an_approval_is_always_said() -> None:
     async def main(run: Run) -> str:
         try:
-            run.wait_for_approval("m", "Pay?", notify="m")  # type: ignore[call-overload]
+            _ = run.wait_for_approval("m", "Pay?", notify="m")  # type: ignore[call-overload]
         except TypeError as wrong:
             return str(wrong)
         return "?"
@@ -737,7 +759,7 @@ async def test_a_verb_used_inside_a_step_is_refused() -> None:
 
     async def sneaky() -> str:
         try:
-            held[0].sleep("1 s")
+            _ = held[0].sleep("1 s")
         except RuntimeError as wrong:
             return str(wrong)
         return "?"

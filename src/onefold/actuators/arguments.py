@@ -78,8 +78,8 @@ def _as_sent(value: Any, schema: Mapping[str, Any]) -> Any:
     if not isinstance(value, str):
         return value
     kinds = _kinds(schema)
-    if "string" in kinds or not kinds:
-        return value
+    if not kinds or ("string" in kinds and "format" not in schema):
+        return value  # free text may well say "null" or "[1]"
     if kinds & {"object", "array"}:
         try:
             parsed = msgspec.json.decode(value)

@@ -18,13 +18,22 @@ if TYPE_CHECKING:
 Schema = dict[str, Any]
 UNIONS = ("oneOf", "anyOf", "allOf")
 DECIMAL = "an exact decimal, best sent as text"
+MARK = "x-decimal"
 
 
 def input_schema(model: type[BaseModel] | None, where: str) -> Schema:
     """The arguments of a call. Raises: LoadRefused for a model that is no plain object."""
     if model is None:
         return {"type": "object", "properties": {}, "additionalProperties": False}
-    schema = flat(model.model_json_schema(mode="validation"))
+    from pydantic.json_schema import GenerateJsonSchema
+
+    class Marking(GenerateJsonSchema):
+        """Says which numbers are decimals: their schema is that of `float | str`."""
+
+        def decimal_schema(self, schema: Any) -> Schema:
+            return {**super().decimal_schema(schema), MARK: True}
+
+    schema = flat(model.model_json_schema(mode="validation", schema_generator=Marking))
     if schema.get("type") != "object" or any(union in schema for union in UNIONS):
         raise LoadRefused(
             [
@@ -44,6 +53,9 @@ def flat(schema: Schema) -> Schema:
     """The schema with its references inlined; only what refers to itself keeps its `$defs`."""
     defs: Mapping[str, Schema] = schema.get("$defs", {})
     looping = {name for name in defs if _reaches(name, name, defs, set())}
+    root = _target(schema)
+    if root is not None:  # a model that holds itself is a reference even at the root
+        schema = {**defs[root], **{key: value for key, value in schema.items() if key != "$ref"}}
     told: Schema = _plain({key: value for key, value in schema.items() if key != "$defs"}, defs, looping)
     if looping and _refers(told):
         told["$defs"] = {name: _plain(defs[name], defs, looping) for name in sorted(looping)}
@@ -115,19 +127,11 @@ def _optional(node: Schema) -> Schema:
 
 
 def _decimal(node: Schema) -> Schema:
-    """A number, or text without the pattern that other regex engines cannot read."""
-    branches = node.get("anyOf")
-    if isinstance(branches, list):
-        kinds = {branch.get("type") for branch in branches if isinstance(branch, dict)}
-        texts = [
-            b for b in branches if isinstance(b, dict) and b.get("type") == "string" and "(?!" in b.get("pattern", "")
-        ]
-        if "number" in kinds and texts:
-            node = {
-                **node,
-                "anyOf": [{k: v for k, v in b.items() if k != "pattern"} if b in texts else b for b in branches],
-            }
-            node["description"] = f"{node['description']} ({DECIMAL})" if "description" in node else DECIMAL
+    """Says that it is one, and has no pattern: other regex engines cannot read a look-ahead."""
+    if node.pop(MARK, False):
+        branches = [{k: v for k, v in branch.items() if k != "pattern"} for branch in node.get("anyOf", ())]
+        node = {**node, "anyOf": branches} if branches else node
+        node["description"] = f"{node['description']} ({DECIMAL})" if "description" in node else DECIMAL
     return node
 
 
