@@ -1,0 +1,215 @@
+"""testing.store_suite.fence - who may: claims that never share a row, owners whose epoch fences everybody before.
+
+For: claimers in turn and in one commit; owner rows read under a share lock beside the write that they guard.
+Never: leases and times (fleet); the guard compares epochs alone.
+"""
+
+from __future__ import annotations
+
+from itertools import cycle
+from typing import Any
+
+from onefold.store.contract import (
+    Append,
+    Body,
+    Cas,
+    Claim,
+    Condition,
+    Done,
+    Inc,
+    Last,
+    Put,
+    Query,
+    Refusal,
+    Remove,
+    Row,
+    Space,
+)
+from onefold.terms.errors import Contended, OwnedElsewhere
+from onefold.testing.store_suite.ground import (
+    Asking,
+    Ground,
+    Member,
+    ask,
+    asking,
+    done,
+    expect,
+    promise,
+    refused,
+    refusing,
+    rows,
+    together,
+    write,
+)
+from onefold.testing.store_suite.tables import OWNER, SENT, TASK, TURN, Histories, task
+
+SLOT = "slot/17"
+
+
+def _claiming(who: str, limit: int) -> Body[Any]:
+    """Takes the soonest tasks that are due, under a lease."""
+    due: tuple[Condition, ...] = (("ready", "<=", 9), ("kind", "in", ("a", "b")))
+    return asking(Claim(TASK, due, ("ready", "id"), limit, {"ready": None, "kind": who, "tries": Inc(1)}))
+
+
+@promise("two claimers never hold one row, and between them they hold every row that was due")
+async def claims_are_exclusive(ground: Ground) -> None:
+    space = await ground.open()
+    await write(space, Append(TASK, [task(i, kind="ab"[i % 2], ready=i % 12) for i in range(60)]))
+    held: dict[int, str] = {}
+    for size in cycle((1, 3, 2)):
+        names = ("one", "two", "three")
+        outcomes = await together(space, *[_claiming(name, size) for name in names])
+        taken = [(int(str(row[0])), n) for n, o in zip(names, outcomes, strict=True) for row in done(o).value[0]]
+        for id, name in taken:
+            expect(held.get(id), None, f"who else holds task {id}, which {name} was given")
+            held[id] = name
+        if not taken:
+            break
+    due = {i for i in range(60) if i % 12 <= 9}
+    expect(set(held), due, "the tasks that somebody holds")
+    found = {row[0]: (row[1], row[4]) for row in await rows(space, TASK) if row[0] in due}
+    expect(found, {id: (name, 1) for id, name in held.items()}, "the rows: who holds each, claimed how often")
+
+
+@promise("a claim that did not commit holds nothing")
+async def undone_claims_hold_nothing(ground: Ground) -> None:
+    space = await ground.open()
+    await write(space, Append(TASK, [task(1), task(2)]))
+    outcomes = await together(
+        space, refusing(Claim(TASK, (), ("id",), 2, {"kind": "gone", "ready": None})), _claiming("mine", 5)
+    )
+    refused(outcomes[0], Contended)
+    expect([row[:2] for row in done(outcomes[1]).value[0]], [(1, "mine"), (2, "mine")], "what the next claimer gets")
+
+
+@promise("a lock changes no answer")
+async def locks_change_no_answer(ground: Ground) -> None:
+    space = await ground.open()
+    await write(space, Append(TASK, [task(1, ready=2), task(2, ready=1)]))
+    soonest = Query(TASK, order=("ready",), limit=1)
+    for locked in (
+        Query(TASK, order=("ready",), limit=1, lock="share"),
+        Query(TASK, order=("ready",), limit=1, lock="update"),
+        Query(TASK, order=("ready",), limit=1, lock="update", skip_locked=True),
+    ):
+        expect(await ask(space, soonest, locked), ([task(2, ready=1)], [task(2, ready=1)]), f"in a body: {locked}")
+        expect(await space.look(locked), ([task(2, ready=1)],), f"outside of one: {locked}")
+
+
+class Node:
+    """A node as the fence meets it: it believes in the epoch that it was given."""
+
+    def __init__(self, name: str, space: Space) -> None:
+        self.name = name
+        self.space = space
+        self.epoch = 0
+
+    def seizing(self) -> Body[int]:
+        """Takes the slot, whoever has it."""
+
+        def run() -> Asking:
+            (found,) = yield (Query(OWNER, on=("name",), keys=[(SLOT,)], lock="update"),)
+            epoch = found[0][2] + 1 if found else 1
+            self.epoch = epoch
+            return Last((Put(OWNER, [(SLOT, self.name, epoch)]),), epoch)
+
+        return run
+
+    def guarded(self, *writes: Any) -> Body[None]:
+        """Writes, if the owner row still says what this node believes."""
+
+        def run() -> Asking:
+            (found,) = yield (Query(OWNER, on=("name",), keys=[(SLOT,)], lock="share"),)
+            _, owner, epoch = found[0] if found else (SLOT, None, 0)
+            if epoch != self.epoch:
+                raise Refusal(OwnedElsewhere(SLOT, owner, self.epoch, epoch))
+            return Last(writes, None)
+
+        return run
+
+
+@promise("an owner row read under a share lock refuses the append of a stale epoch in the same body")
+async def stale_epochs_are_refused(ground: Ground) -> None:
+    space = await ground.open()
+    one, two = Node("one", space), Node("two", space)
+    turn = Histories(space)
+    done(await space.transact(one.seizing()))
+    first = turn.row(1, "a")
+    done(await space.transact(one.guarded(Append(TURN, [first]))))
+    done(await space.transact(two.seizing()))
+    error = refused(await space.transact(one.guarded(Append(TURN, [(99, 1, first[0], "b", None)]))), OwnedElsewhere)
+    expect(error.fields["record_epoch"], 2, "the epoch that it was refused for")
+    second = turn.row(1, "c")
+    done(await space.transact(two.guarded(Append(TURN, [second]))))
+    expect(await rows(space, TURN), [first, second], "the history")
+
+
+@promise("after a takeover no write, removal or claim of an older epoch lands, in one commit or in many")
+async def nothing_stale_lands(ground: Ground) -> None:
+    space = await ground.open()
+    one, two = Node("one", space), Node("two", space)
+    await write(space, Append(TASK, [task(1), task(2)]), Append(SENT, [(1, "k", b"")]))
+    done(await space.transact(one.seizing()))
+    stale = (
+        Put(TASK, [task(1, kind="stale")]),
+        Remove(SENT, keys=[(1, "k")]),
+        Cas(TASK, [((2,), {}, {"ready": 5})]),
+        Append(SENT, [(2, "stale", b"")]),
+    )
+    bodies = [one.guarded(write) for write in stale]
+    fresh = one.guarded(Append(SENT, [(3, "fresh", b"")]))
+    outcomes = await together(space, fresh, two.seizing(), *bodies, two.guarded(Append(SENT, [(4, "two", b"")])))
+    done(outcomes[0])
+    done(outcomes[1])
+    for outcome in [*outcomes[2:6], *[await space.transact(body) for body in bodies]]:
+        refused(outcome, OwnedElsewhere)
+    done(outcomes[6])
+    expect(await rows(space, TASK), [task(1), task(2)], "the tasks")
+    expect([row[1] for row in await rows(space, SENT)], ["k", "fresh", "two"], "what was sent")
+
+
+@promise("an epoch that was asked for before the commit guards nothing: the row read in the body does")
+async def asking_is_no_guard(ground: Ground) -> None:
+    space = await ground.open()
+    one, two = Node("one", space), Node("two", space)
+    done(await space.transact(one.seizing()))
+    asks = (Query(OWNER, on=("name",), keys=[(SLOT,)]),)
+    late = Member("late", one.guarded(Put(TASK, [task(1)])), asks=asks)
+    seizes = Member("seizes", two.seizing(), asks=asks)
+    for member in (seizes, late):
+        space.join(member)
+    done(await seizes.outcome)
+    refused(await late.outcome, OwnedElsewhere)
+    expect((late.answers, await rows(space, TASK)), (([(SLOT, "one", 1)],), []), "what it was told, and the rows")
+
+
+@promise("of two that take a name with the epoch they know, one has it")
+async def one_of_two_takes_a_name(ground: Ground) -> None:
+    space = await ground.open()
+    await write(space, Append(OWNER, [(SLOT, "nobody", 7)]))
+
+    def taking(name: str) -> Body[Row | None]:
+        def run() -> Asking:
+            (after,) = yield (Cas(OWNER, [((SLOT,), {"epoch": 7}, {"epoch": Inc(1), "node": name})]),)
+            return Last((), after[0])
+
+        return run
+
+    outcomes = await together(space, *map(taking, ("one", "two", "three")))
+    outcomes.append(await space.transact(taking("four")))
+    won = [outcome.value for outcome in outcomes if isinstance(outcome, Done) and outcome.value]
+    expect(len(won), 1, "how many took it")
+    expect(await rows(space, OWNER), won, "the owner row")
+    expect(won[0][2], 8, "its epoch")
+
+
+CHECKS = (
+    claims_are_exclusive,
+    undone_claims_hold_nothing,
+    locks_change_no_answer,
+    stale_epochs_are_refused,
+    nothing_stale_lands,
+    asking_is_no_guard,
+    one_of_two_takes_a_name,
+)
