@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 from hypothesis import strategies as st
@@ -52,7 +53,7 @@ async def act(step: Step, name: str, before: str, turns: int, fails: int, ring: 
     return f"{step.key} {name}<{before[-30:]}"
 
 
-async def play(run: Run, node: Node, before: str) -> str:  # noqa: C901 - one case a kind of node
+async def play(run: Run, node: Node, before: str) -> str:
     """What a node gives, as text that shows in which order things came."""
     kind, *parts = node
     match kind:
@@ -67,24 +68,8 @@ async def play(run: Run, node: Node, before: str) -> str:  # noqa: C901 - one ca
             return "rested"
         case "chance":
             return f"{run.random.random():.6f}/{run.uuid()}"
-        case "seq":
-            for part in parts[0]:
-                before = (await play(run, part, before))[-40:]
-            return before
-        case "gather":
-            return "+".join(await asyncio.gather(*(play(run, part, before) for part in parts[0])))
         case "calls":
             return "+".join(await asyncio.gather(*(run.step(act)(n, before, t, 0, False) for n, t in parts[0])))
-        case "group":
-            async with asyncio.TaskGroup() as group:
-                tasks = [group.create_task(play(run, part, before)) for part in parts[0]]
-            return "|".join(task.result() for task in tasks)
-        case "completed":
-            told = []
-            for coming in asyncio.as_completed([play(run, part, before) for part in parts[0]]):
-                first = await coming
-                told.append(await run.step(act)("then", first[-40:], 0, 0, False))
-            return ">".join(told)
         case "wait_for":
             try:
                 return await asyncio.wait_for(play(run, parts[0], before), parts[1])
@@ -96,30 +81,66 @@ async def play(run: Run, node: Node, before: str) -> str:  # noqa: C901 - one ca
                     return await play(run, parts[0], before)
             except TimeoutError:
                 return "too late"
-        case "wait":
-            tasks = [asyncio.ensure_future(play(run, part, before)) for part in parts[0]]
-            done, pending = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-            for task in pending:
-                task.cancel()
-            await asyncio.gather(*pending, return_exceptions=True)
-            return "&".join(task.result() for task in done)
-        case "queue":
-            queue: asyncio.Queue[str] = asyncio.Queue(1)
-            lock = asyncio.Lock()
-
-            async def put(part: Node) -> None:
-                async with lock:
-                    found = await play(run, part, before)
-                await queue.put(found)
-
-            putting = [asyncio.create_task(put(part)) for part in parts[0]]
-            found = [await queue.get() for _ in parts[0]]
-            await asyncio.gather(*putting)
-            return ",".join(found)
         case _:
-            raise AssertionError(kind)
+            return await JOINS[kind](run, parts[0], before)
 
 
+async def seq(run: Run, nodes: list[Node], before: str) -> str:
+    for node in nodes:
+        before = (await play(run, node, before))[-40:]
+    return before
+
+
+async def gathered(run: Run, nodes: list[Node], before: str) -> str:
+    return "+".join(await asyncio.gather(*(play(run, node, before) for node in nodes)))
+
+
+async def grouped(run: Run, nodes: list[Node], before: str) -> str:
+    async with asyncio.TaskGroup() as group:
+        tasks = [group.create_task(play(run, node, before)) for node in nodes]
+    return "|".join(task.result() for task in tasks)
+
+
+async def completed(run: Run, nodes: list[Node], before: str) -> str:
+    told = []
+    for coming in asyncio.as_completed([play(run, node, before) for node in nodes]):
+        first = await coming
+        told.append(await run.step(act)("then", first[-40:], 0, 0, False))
+    return ">".join(told)
+
+
+async def waited(run: Run, nodes: list[Node], before: str) -> str:
+    tasks = [asyncio.ensure_future(play(run, node, before)) for node in nodes]
+    done, pending = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    for task in pending:
+        task.cancel()
+    await asyncio.gather(*pending, return_exceptions=True)
+    return "&".join(task.result() for task in done)
+
+
+async def queued(run: Run, nodes: list[Node], before: str) -> str:
+    queue: asyncio.Queue[str] = asyncio.Queue(1)
+    lock = asyncio.Lock()
+
+    async def put(node: Node) -> None:
+        async with lock:
+            found = await play(run, node, before)
+        await queue.put(found)
+
+    putting = [asyncio.create_task(put(node)) for node in nodes]
+    found = [await queue.get() for _ in nodes]
+    await asyncio.gather(*putting)
+    return ",".join(found)
+
+
+JOINS: dict[str, Callable[[Run, list[Node], str], Awaitable[str]]] = {
+    "seq": seq,
+    "gather": gathered,
+    "group": grouped,
+    "completed": completed,
+    "wait": waited,
+    "queue": queued,
+}
 PROGRAM: list[Node] = [()]
 
 

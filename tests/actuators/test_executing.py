@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import contextvars
 from collections.abc import Callable
 from typing import Any
@@ -14,9 +13,8 @@ import uvloop
 from onefold.actuators import Retry, Run, actuator
 from onefold.actuators.executing import run_pass
 from onefold.actuators.words import Rested, Returned
-from onefold.kernel.port import Port, Step, lookup, neither
 from onefold.terms.errors import StepFailed, StoreUnavailable
-from tests.actuators.home import Killed, World
+from tests.actuators.home import World
 
 SEEN: list[Any] = []
 
@@ -272,182 +270,6 @@ async def test_a_group_that_fails_names_its_step() -> None:
     await world.play()
     assert world.state.trouble is not None
     assert (world.state.trouble.kind, world.state.trouble.step) == ("ConnectionError", "broken")
-
-
-# --- retry of a whole run -----------------------------------------------------------------------------
-
-
-async def test_a_failed_run_tried_again_keeps_what_succeeded_and_tries_its_step_anew() -> None:
-    fails = [True]
-
-    async def broken() -> str:
-        SEEN.append("broken")
-        if fails[0]:
-            raise ConnectionError("down")
-        return "up"
-
-    async def main(run: Run) -> str:
-        first = await run.step(act)("first")
-        return first + await run.step(broken, retry=Retry(attempts=2))()
-
-    world = World(actuator(main))
-    await world.play()
-    assert world.state.status == "failed"
-    assert SEEN == ["first", "broken", "broken"]
-    fails[0] = False
-    assert world.reopen().changed
-    assert not world.reopen().changed
-    await world.play()
-    assert world.result == "firstup"
-    assert SEEN == ["first", "broken", "broken", "broken"]
-
-
-async def test_a_failure_the_function_dealt_with_is_not_taken_back() -> None:
-    fails = [True]
-
-    async def broken(what: str) -> str:
-        SEEN.append(what)
-        if fails[0]:
-            raise ConnectionError(what)
-        return what
-
-    async def main(run: Run) -> str:
-        once = Retry(attempts=1)
-        with contextlib.suppress(StepFailed):
-            await run.step(broken, retry=once)("a")
-        return await run.step(broken, retry=once)("b")
-
-    world = World(actuator(main))
-    await world.play()
-    fails[0] = False
-    world.reopen()
-    await world.play()
-    assert world.result == "b"
-    assert SEEN == ["a", "b", "b"]
-
-
-async def test_an_approval_is_asked_again_when_its_failed_run_is_tried_again() -> None:
-    fails = [True]
-
-    async def broken() -> None:
-        if fails[0]:
-            raise ConnectionError
-
-    async def main(run: Run) -> str:
-        async def asks() -> str:
-            return type(await run.wait_for_approval("m", "Pay?", notify="m", timeout=None)).__name__
-
-        told, _ = await asyncio.gather(asks(), run.step(broken, retry=Retry(attempts=2))())
-        return str(told)
-
-    world = World(actuator(main))
-    await world.play()
-    assert world.state.status == "failed"
-    assert world.decide("m", True).outcome == "cancelled"
-    fails[0] = False
-    world.reopen()
-    await world.play()
-    assert world.state.status == "waiting"
-    assert len(world.rows.notices) == 2
-    world.decide("m", True)
-    await world.play()
-    assert world.result == "Approved"
-
-
-# --- ports that cannot dedupe -------------------------------------------------------------------------
-
-
-async def asked(step: Step, body: str) -> str | None:
-    SEEN.append(f"find {body}")
-    return "found" if "found" in FOUND else None
-
-
-FOUND: set[str] = set()
-
-
-async def sent(step: Step, body: str) -> str:
-    SEEN.append(f"send {body} {step.attempt}")
-    if "fails" in FOUND:
-        raise ConnectionError("lost")
-    if "dies" in FOUND:
-        FOUND.discard("dies")
-        raise Killed
-    return f"sent {body}"
-
-
-LOOKUP: Port[str, str] = lookup("looked", find=asked)(sent)
-NEITHER: Port[str, str] = neither("blind")(sent)
-
-
-def through(port: Port[str, str]) -> World:
-    async def main(run: Run) -> str:
-        return await run.step(port, retry=Retry(attempts=2))("x")
-
-    FOUND.clear()
-    return World(actuator(capabilities=[port])(main))
-
-
-async def dies(world: World) -> None:
-    with pytest.raises(Killed):
-        await world.play()
-    world.restart()
-
-
-async def test_an_attempt_is_committed_before_its_first_byte_leaves() -> None:
-    world = through(LOOKUP)
-    FOUND.add("dies")
-    await dies(world)
-    assert world.state.trying == frozenset({"0#0"})
-    assert not len(world.state.journal)
-
-
-@pytest.mark.parametrize("was", [True, False])
-async def test_a_doubtful_send_is_looked_up_first(was: bool) -> None:
-    world = through(LOOKUP)
-    FOUND.add("dies")
-    await dies(world)
-    if was:
-        FOUND.add("found")
-    await world.play()
-    assert world.result == ("found" if was else "sent x")
-    assert ["send x 1", "find x", *([] if was else ["send x 1"])] == SEEN
-
-
-async def test_a_failed_send_is_looked_up_before_the_next() -> None:
-    world = through(LOOKUP)
-    FOUND.update({"fails", "found"})
-    await world.play()
-    assert world.result == "found"
-    assert SEEN == ["send x 1", "find x"]
-
-
-async def test_a_send_nobody_can_be_asked_about_parks_for_a_person() -> None:
-    world = through(NEITHER)
-    FOUND.add("dies")
-    await dies(world)
-    await world.play()
-    assert world.state.status == "parked"
-    trouble = world.life.module.view(world.state).trouble
-    assert trouble is not None
-    assert trouble.code == "uncertain"
-    assert "the process ended while it was sent" in trouble.message
-    assert SEEN == ["send x 1"]
-    world.reopen()
-    await world.play()
-    assert world.result == "sent x"
-    assert SEEN == ["send x 1", "send x 1"]
-
-
-async def test_a_send_that_raised_and_cannot_be_asked_about_parks_too() -> None:
-    world = through(NEITHER)
-    FOUND.add("fails")
-    await world.play()
-    assert world.state.status == "parked"
-    assert "raised ConnectionError" in world.state.trouble.message  # type: ignore[union-attr]
-    assert SEEN == ["send x 1"]
-
-
-# --- hosts --------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("make", [asyncio.new_event_loop, uvloop.new_event_loop])

@@ -237,9 +237,9 @@ def test_a_call_may_stand_for_a_coroutine() -> None:
         future: asyncio.Future[int] = loop.create_future()
         future.set_result(3)
         async with asyncio.TaskGroup() as group:
-            task: Any = group.create_task(future)  # type: ignore[arg-type, var-annotated]
+            task: Any = group.create_task(future)  # type: ignore[arg-type]
         with pytest.raises(TypeError, match="a coroutine was expected"):
-            loop.create_task(5)
+            assert loop.create_task(5)
         found: int = task.result()
         return found
 
