@@ -8,7 +8,7 @@ Was wrong once: each verb opened what it needed. Two of them opened one file, an
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from typing import Any
 
 from onefold.host.catalog import Catalog
@@ -91,6 +91,7 @@ class Core:
         *,
         schemas: Sequence[Schema] = (),
         beside: Mapping[str, Beside] | None = None,
+        resting: Container[str] = (),
         ready: Callable[[AuthorSpace], Any] | None = None,
     ) -> None:
         """Serve these kinds from the space `name`. `ready`: a coroutine function run once it is opened."""
@@ -103,7 +104,7 @@ class Core:
             folder = Folder(self.ports, lambda: space.mint(TURN), lambda: space.mint(OWED), digest)
             return space, folder
 
-        self.places.append(Place(self.node.keep(name, opening, modules, beside), self.world))
+        self.places.append(Place(self.node.keep(name, opening, modules, beside, resting), self.world))
 
     async def space(self, name: str) -> AuthorSpace:
         """The opened space of one of the kinds kept there."""

@@ -78,6 +78,7 @@ class Host(ModuleVerbs, RunVerbs, ApprovalVerbs, ParkedVerbs):
                 [actuator.module],
                 schemas=(RUNS,),
                 beside={actuator.name: beside},
+                resting={actuator.name},
                 ready=_migrating(actuator.migrations),
             )
         self._open_runs()

@@ -57,7 +57,7 @@ class Sender:
         """Begin to send one row that is due. Returns at once."""
         if item.in_flight or self._closing or resident.gone:
             return
-        item.in_flight = True
+        item.in_flight, item.since = True, self._now()
         resident.sending += 1
         task = asyncio.get_running_loop().create_task(self._send(resident, item))
         self._tasks.add(task)

@@ -17,7 +17,7 @@ FIRST_MS = 1_000  # providers that fail fast recover within seconds
 AT_MOST_MS = 15 * 60_000  # four times an hour is polite to a provider that is down for long
 LIMIT = 20  # with the two above: about three and a half hours of tries
 FRESH_MS = 1_000  # a row whose owner died before the first send is found after this long
-IN_FLIGHT_MS = 30_000  # how long a send may run before its alarm is looked at again
+IN_FLIGHT_MS = 5_000  # the longest that a send whose process died stays unnoticed
 
 UNCERTAIN = "the process ended while it was being sent, and this port can neither dedupe nor be asked"
 
@@ -40,6 +40,18 @@ def before_send(promise: Promise, row: Outstanding) -> Before:
     if row.state == "sending":
         return "look up" if promise == "lookup" else "park"
     return "commit attempt"
+
+
+def looked_at(row: Outstanding, now: int) -> int:
+    """When an outstanding row must be looked at again, should nobody come back to it before.
+
+    One on its way is given as long again as it has been on its way already: what dies with its process
+    is put off by no more than it had run, and a long send does not ring each second.
+    """
+    assert row.next_at is not None
+    if row.in_flight:
+        return now + min(IN_FLIGHT_MS, max(FRESH_MS, now - row.since))
+    return max(row.next_at, now + 1)
 
 
 def given_up(row: Outstanding) -> Outstanding:

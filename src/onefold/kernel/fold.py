@@ -46,6 +46,7 @@ class Outstanding:
     error: str | None = None
     found: bool = False  # read from the store: a send may have begun in an earlier life
     in_flight: bool = False
+    since: int = 0  # when it was last put in flight (ms)
     confirmed: bool = False  # its removal is on its way to the store
 
     @property

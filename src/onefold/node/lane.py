@@ -15,12 +15,12 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Container, Generator, Mapping
 from datetime import datetime
 from typing import Any, Protocol
 
 from onefold.kernel.alarm import Alarm, after_failure, soonest, tightened
-from onefold.kernel.drain import FRESH_MS, IN_FLIGHT_MS
+from onefold.kernel.drain import FRESH_MS, looked_at
 from onefold.kernel.fold import Folded, Folder
 from onefold.kernel.tables import TURN
 from onefold.node.batch import Batch, Beside, Retake
@@ -59,12 +59,17 @@ class Lane:
         now: Callable[[], Instant],
         after: After,
         beside: Mapping[str, Beside],
+        resting: Container[str] = (),
     ) -> None:
+        """`resting`: kinds whose actors mostly sleep; their alarm is written exactly when they come to rest, so
+        that ten thousand sleepers do not each ring once early.
+        """
         self.space = space
         self._folder = folder
         self._now = now
         self._after = after
         self._beside = beside
+        self._resting = resting
         self._queue: deque[Turn] = deque()
         self._joined = False
         self._asked: list[Turn] = []
@@ -178,7 +183,8 @@ class Lane:
         beside = self._beside.get(base.kind)
         if beside is not None and folded.facts:
             batch.put_beside(turn, beside(base, folded.facts))
-        self._arm(batch, resident, folded, now, rang=key is None)
+        rests = turn.removes is not None and base.kind in self._resting
+        self._arm(batch, turn, folded, now, exact=key is None or rests)
 
     def _change(self, batch: Batch, turn: Turn) -> None:
         """A row without a fold: a confirmation that nobody hears, or a try that failed."""
@@ -201,7 +207,9 @@ class Lane:
         at = None if wake is None else wake(resident.base.state)
         return None if at is None else up(at)
 
-    def _arm(self, batch: Batch, resident: Resident, folded: Folded, now: int, *, rang: bool) -> None:
+    def _arm(self, batch: Batch, turn: Turn, folded: Folded, now: int, *, exact: bool) -> None:
+        """Write the alarm row if it must be: tightened, or `exact` after a ring and when an actor comes to rest."""
+        resident = turn.resident
         wake = self._wake(resident)
         row = batch.alarms.get(resident, resident.alarm)
         if resident.failed_wake is not None:
@@ -214,19 +222,20 @@ class Lane:
         if folded.owed:
             owed = min(item.next_at for item in folded.owed if item.next_at is not None)
             due = soonest(wake, owed if owed > now else now + FRESH_MS)
-        if rang:
-            due = soonest(due, self._owed_due(resident, now))
-            batch.alarms[resident] = Alarm() if due is None else Alarm(due, row.tries, row.error, True)
+        if exact:
+            due = soonest(due, self._owed_due(resident, now, turn.removes))
+            if due != row.at:
+                batch.alarms[resident] = Alarm() if due is None else Alarm(due, row.tries, row.error, True)
         elif tightened(row, due):
             batch.alarms[resident] = Alarm(due, row.tries, row.error, True)
 
-    def _owed_due(self, resident: Resident, now: int) -> int | None:
+    def _owed_due(self, resident: Resident, now: int, without: int | None = None) -> int | None:
         """The soonest instant at which an outstanding row must be looked at again."""
         return min(
             (
-                now + IN_FLIGHT_MS if item.in_flight else max(item.next_at, now + 1)
+                looked_at(item, now)
                 for item in resident.owed.values()
-                if item.next_at is not None
+                if item.next_at is not None and item.n != without
             ),
             default=None,
         )

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Container, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
@@ -107,10 +107,11 @@ class Node:
         opening: Opening,
         modules: Sequence[Module[Any, Any, Any, Any, Any]],
         beside: Mapping[str, Beside] | None = None,
+        resting: Container[str] = (),
     ) -> Home:
         """Serve these kinds from the space `name`, which `opening` opens when first needed."""
-        rows = beside or {}
-        home = Home(name, opening, lambda space, folder: Lane(space, folder, self._now, self._told(name), rows))
+        rows, told = beside or {}, self._told(name)
+        home = Home(name, opening, lambda space, folder: Lane(space, folder, self._now, told, rows, resting))
         for module in modules:
             home.kinds.append(module.name)
             self._kinds[module.name] = Kind(module, home)
