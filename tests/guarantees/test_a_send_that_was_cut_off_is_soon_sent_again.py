@@ -11,18 +11,22 @@ from onefold.testing import Stage
 from tests.guarantees.conftest import Stages
 from tests.guarantees.shop import Deposit, PayOut, Sent, Transfer, bank
 
+SPINS = 20_000  # ten seconds, for a commit
+
 
 class Slow:
     """A port that answers when it is let go."""
 
     def __init__(self) -> None:
         self.calls: list[int] = []
+        self.begun = asyncio.Event()
         self.free = asyncio.Event()
 
     def port(self) -> port.Port[Transfer, Sent]:
         @port.dedupes("transfer")
         async def transfer(step: Step, body: Transfer) -> Sent:
             self.calls.append(step.attempt)
+            self.begun.set()
             await self.free.wait()
             return Sent("ref")
 
@@ -31,14 +35,14 @@ class Slow:
 
 async def under_way(stage: Stage, slow: Slow, ms: int) -> None:
     """Let time pass once something is being sent once more."""
-    before = len(slow.calls)
-    while len(slow.calls) == before:
-        await asyncio.sleep(0.0005)
+    await slow.begun.wait()
+    slow.begun.clear()
     for _ in range(0, ms, 500):
         stage.clock.step_to(stage.clock.now() + 500)
-        core = stage.host._core
-        while not (core.driver.quiet and core.node.idle):
+        for _ in range(SPINS):
             await asyncio.sleep(0.0005)
+            if stage.host._core.driver.quiet and stage.host._core.node.idle:
+                break
 
 
 @pytest.mark.parametrize("ran, within", [(500, "1s"), (1_500, "2s"), (4_000, "4s"), (20_000, "5s")])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from onefold.kernel.drain import (
@@ -13,6 +15,7 @@ from onefold.kernel.drain import (
     attempt,
     before_send,
     given_up,
+    looked_at,
     moved,
     uncertain,
 )
@@ -77,3 +80,15 @@ def test_what_is_uncertain_says_why_and_a_person_may_try_again() -> None:
     assert (parked.next_at, parked.error) == (None, UNCERTAIN)
     tried = again(parked, 7)
     assert (tried.next_at, tried.tries, tried.state) == (7, 0, "ready")
+
+
+def test_what_is_on_its_way_is_looked_at_after_as_long_again_and_never_spins() -> None:
+    owed = row()
+    assert looked_at(owed, 99) == 100
+    assert looked_at(owed, 5_000) == 5_001
+    sent = replace(owed, in_flight=True, since=10_000)
+    looks, now = [], 10_001
+    for _ in range(6):
+        now = looked_at(sent, now)
+        looks.append(now - 10_000)
+    assert looks == [1_001, 2_002, 4_004, 8_008, 13_008, 18_008]
