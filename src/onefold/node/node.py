@@ -195,7 +195,7 @@ class Node:
         lane = self._kinds[resident.at.kind].home.lane
         if resident.gone or n not in resident.owed or lane is None:
             return False
-        lane.submit(Turn(resident, None, b"", None, _unheard(), False, False, n))
+        lane.submit(Turn(resident, None, b"", None, _UNHEARD, False, False, n))
         return True
 
     async def read(self, at: ActorId) -> Any:
@@ -355,11 +355,14 @@ class Node:
         self._forget(resident, resident.at)
 
 
-def _unheard() -> asyncio.Future[Any]:
-    """A future that is answered already."""
-    future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-    future.cancel()
-    return future
+class _Unheard:
+    """Stands for a future that nobody waits for."""
+
+    def done(self) -> bool:
+        return True
+
+
+_UNHEARD: Any = _Unheard()
 
 
 class _Told:

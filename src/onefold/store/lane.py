@@ -19,6 +19,10 @@ from onefold.terms.errors import NotOpen
 
 T = TypeVar("T")
 
+PATIENCE = 2  # turns of the loop that a flush waits for company
+# why: what comes over connections reaches the lane a turn or two after its neighbours. Measured with 8 callers
+# over HTTP: 1.5 to 2.6 times the rate; with one caller, no loss, since a turn with nothing to do costs 10 us.
+
 
 class Single:
     """One body as a party, and who waits for its outcome."""
@@ -65,7 +69,14 @@ class Lane:
         self._waiting.append(party)
         if not self._due and not self._held:
             self._due = True
-            self._loop.call_soon(self._flush)
+            self._loop.call_soon(self._soon, PATIENCE)
+
+    def _soon(self, turns: int) -> None:
+        """Flush, after so many more turns of the loop."""
+        if turns:
+            self._loop.call_soon(self._soon, turns - 1)
+        else:
+            self._flush()
 
     async def transact(self, body: Body[T]) -> Outcome[T]:
         heard: asyncio.Future[Outcome[T]] = self._loop.create_future()
@@ -102,7 +113,7 @@ class Lane:
         self._held = False
         if self._waiting and not self._due:
             self._due = True
-            self._loop.call_soon(self._flush)
+            self._loop.call_soon(self._soon, 0)
         elif self._free:
             self._pass_on()
 

@@ -60,8 +60,7 @@ def moment(ms: int) -> datetime:
     """The aware UTC datetime of an instant. Raises: BadArguments outside the years 1 to 9999."""
     if not FIRST <= ms <= LAST:
         raise BadArguments([Fault("instant", "lies outside the years 1 to 9999", ms)])
-    seconds, rest = divmod(ms, 1000)
-    return EPOCH + timedelta(seconds=seconds, microseconds=rest * 1000)
+    return EPOCH + timedelta(0, ms // 1000, ms % 1000 * 1000)
 
 
 def text(ms: int) -> str:
