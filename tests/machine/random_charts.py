@@ -68,13 +68,15 @@ class Maker:
         root.pop("type", None) if root.get("type") == "final" else None
         if "states" not in root:
             root["initial"] = "a"
-            root["states"] = {"a": self._state("a", "m", 1)}
-            self.ids.append("m.a")
+            root["states"] = {"a": self._state("m.a", "m", 3)}
         root["id"] = "m"
         root["context"] = {"x": {"$": "input.x"} if self.child else 0, "y": 0}
         root["output"] = {"$": "event.output"}
         for id, state in list(self.homes.items()):
             self._fill(id, state)
+        ends = [id for id, state in self.homes.items() if state.get("type") == "final" and id.count(".") == 1]
+        if self.child and ends:
+            root.setdefault("on", {})[self.rng.choice(OUTSIDE)] = [{"target": f"#{ends[0]}", "actions": ["add_y"]}]
         return root
 
     # --- shape --------------------------------------------------------------------------------
@@ -89,13 +91,13 @@ class Maker:
             return state
         parallel = self.chance(0.3)
         count = self.rng.randint(2, 3) if parallel else self.rng.randint(1, 4)
-        keys = [f"s{n}" for n in range(count)]
+        keys = self.rng.sample("abcdefgijkl", count)  # in no order of their own
         state["states"] = {key: self._state(f"{id}.{key}", id, depth + 1) for key in keys}
         if parallel:
             state["type"] = "parallel"
         else:
             state["initial"] = self.rng.choice(keys)
-            if self.chance(0.35):
+            if self.chance(0.7 if self.child else 0.35):
                 last = state["states"][keys[-1]]
                 if "states" not in last and keys[-1] != state["initial"]:
                     last["type"] = "final"
@@ -204,10 +206,10 @@ class Maker:
             return {"choose": [guarded, {"actions": ["do_d"]}]}
         if pick < 0.84 and not entry and not self.child:
             return {"sendTo": "#self", "event": "R1"}
-        if pick < 0.92 and self.child:
-            return {"sendParent": {"type": "P1", "y": {"$": "context.y"}}}
-        if pick < 0.94 and self.child and not entry:
+        if pick < 0.93 and self.child and not entry:
             return "boom"
+        if pick < 0.97 and self.child:
+            return {"sendParent": {"type": "P1", "y": {"$": "context.y"}}}
         return {"choose": [{"guard": self._guard(inside=False), "actions": ["do_a", "add_y"]}, {"actions": ["do_b"]}]}
 
 

@@ -1,11 +1,16 @@
 // The other interpreter: reads {"chart", "events"} a line, runs it in XState, answers with what it came to.
 // For: the differential test. Charts are Onefold's JSON; what XState writes as functions is made here.
+// Usage: node xstate_oracle.mjs DIST [FOLDER]: XState as it is, or amended (amendments.mjs) in that folder.
 // Never: knows what Onefold answered.
 import { createInterface } from "node:readline";
+import { join } from "node:path";
 import { pathToFileURL } from "node:url";
+import { amended } from "./amendments.mjs";
 
+const [, , dist, folder] = process.argv;
+const source = folder ? amended(dist, folder) : join(dist, "xstate.development.esm.js");
 const { assign, and, createActor, createMachine, enqueueActions, forwardTo, not, or, raise, sendParent, sendTo, stateIn } =
-  await import(pathToFileURL(process.argv[2]).href);
+  await import(pathToFileURL(source).href);
 
 const MAX = 200;
 let trace = [];

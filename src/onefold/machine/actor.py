@@ -7,17 +7,17 @@ Was wrong once: the whole family opened for every event. A child that hears noth
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from enum import Enum
 from types import MappingProxyType
 from typing import Any, Final, TypeAlias
 
+import msgspec
+
 from onefold.machine.acts import PARENT, SELF
 from onefold.machine.snapshot import history_json, history_of, states_of, value_of
-from onefold.machine.table import Act, Arrow, Change, Chart, Choose, Guard, Owe, Raise, Send
+from onefold.machine.table import Act, Arrow, Change, Chart, Guard, Owe, Raise, Send
 from onefold.machine.words import EXECUTION, MICROSTEPS, ChartChanged, Effect, Endless, NoSuchChild, Plain
 from onefold.terms.codec import Json
 from onefold.terms.errors import BadArguments, Broken, HostError
@@ -29,8 +29,7 @@ WORLD: Final = (Broken, HostError, MemoryError, OSError, RecursionError)
 UNREAD: Final = object()
 
 
-@dataclass(frozen=True, slots=True)
-class Wrong(Plain):
+class Wrong(Plain, frozen=True):
     """An event for an error, with the exception itself for whoever must raise it in the end."""
 
     cause: Exception | None = None
@@ -60,8 +59,7 @@ class Run:
         self.effects.append(Effect(join(self.event_id, str(len(self.effects))), name, actor.path, value))
 
 
-@dataclass(eq=False, slots=True)
-class Letter:
+class Letter(msgspec.Struct, eq=False):
     """An event on its way, sent when the actor has come to rest. `to` is a name until the child is there."""
 
     to: Actor | str
@@ -99,8 +97,8 @@ class Actor:
         self._json: Json = raw.get("context")
         self._shown: Any = UNREAD
         self.event: Any = None
-        self.inner: deque[Plain] = deque()
-        self.mailbox: deque[Any] = deque()
+        self.inner: list[Plain] = []
+        self.mailbox: list[Any] = []
         self.later: list[Later] = []
         self.busy = False
         self.mark = 0  # where its effects of this event begin
@@ -187,21 +185,21 @@ class Actor:
         self.inner.append(Wrong(EXECUTION, {"error": described(fault)}, "", fault))
 
     def _do(self, act: Act, pending: Sequence[str]) -> None:
-        match act:
-            case Change(name, run):
-                self.change(run(self.shown, self.event, self.run.now), name)
-            case Owe(name, run):
-                self.run.owe(self, name, run(self.shown, self.event, self.run.now))
-            case Raise(make):
-                self.inner.append(make(self))
-            case Send(to, make):
-                self.later.append(Letter(self._receiver(to, pending), self.event if make is None else make(self)))
-            case Choose(branches):
-                for guard, _, acts in branches:
-                    if guard is None or self.passes(guard):
-                        for inner in acts:
-                            self._do(inner, pending)
-                        break
+        if isinstance(act, Change):
+            self.change(act.run(self.shown, self.event, self.run.now), act.name)
+        elif isinstance(act, Send):
+            event = self.event if act.event is None else act.event(self)
+            self.later.append(Letter(self._receiver(act.to, pending), event))
+        elif isinstance(act, Owe):
+            self.run.owe(self, act.name, act.run(self.shown, self.event, self.run.now))
+        elif isinstance(act, Raise):
+            self.inner.append(act.event(self))
+        else:
+            for guard, _, acts in act.branches:
+                if guard is None or self.passes(guard):
+                    for inner in acts:
+                        self._do(inner, pending)
+                    break
 
     def _receiver(self, to: str, pending: Sequence[str]) -> Actor | str:
         if to == SELF:
@@ -238,11 +236,12 @@ class Actor:
 
     def stop_child(self, id: str) -> None:
         """Take a child out; one that runs first hears what was sent to it before."""
-        if id not in self.children:
+        child = self.children.pop(id, None)
+        if child is None:
             return
-        child = self.child(id)
-        del self.children[id]
         self.version += 1
+        if not isinstance(child, Actor):
+            return  # it was not opened, so nothing was sent to it
         if child.phase is Phase.NEW:
             child.phase = Phase.STOPPED
         else:
@@ -252,9 +251,7 @@ class Actor:
 
     def written(self) -> dict[str, Any]:
         """The snapshot; the very same one if nothing changed."""
-        children = dict(self._children())
-        kept = self.raw.get("children")
-        still = not children if kept is None else _same(children, kept)
+        children, still = self._children() if self.children else ({}, "children" not in self.raw)
         if self.version == 0 and still:
             return self.raw
         if self._json is UNREAD:
@@ -283,25 +280,27 @@ class Actor:
         except BadArguments as bad:  # not the caller's fault: an action made a context that is none
             raise TypeError(f"the context of {self.chart.name} does not fit its type: {bad.faults[0]}") from None
 
-    def _children(self) -> Iterator[tuple[str, dict[str, Any]]]:
+    def _children(self) -> tuple[dict[str, Any], bool]:
+        """The children's snapshots, and whether they are the ones that were read."""
+        kept = self.raw.get("children", {})
+        still = len(kept) == len(self.children)
+        found: dict[str, Any] = {}
         for id, child in self.children.items():
+            before = kept.get(id)
             if isinstance(child, Actor):
                 snapshot = child.written()
-                kept = self.raw.get("children", {}).get(id)
-                same = kept is not None and kept["snapshot"] is snapshot
-                yield id, kept if same else {"src": child.src, "snapshot": snapshot}
+                same = before is not None and before["snapshot"] is snapshot
+                found[id] = before if same else {"src": child.src, "snapshot": snapshot}
+                still = still and same
             else:
-                yield id, child
+                found[id] = child
+        return found, still
 
     def spend(self) -> None:
         """One more transition. Raises: Endless."""
         self.run.left -= 1
         if self.run.left < 0:
             raise Endless(self.chart.name, MICROSTEPS, value_of(self.chart.root, self.active))
-
-
-def _same(children: Mapping[str, Any], kept: Mapping[str, Any]) -> bool:
-    return len(children) == len(kept) and all(child is kept.get(id) for id, child in children.items())
 
 
 def described(fault: BaseException) -> dict[str, Json]:

@@ -22,10 +22,10 @@ from onefold.kernel.words import Answer, Decision, Owed
 from onefold.machine.actor import UNREAD
 from onefold.machine.acts import Function
 from onefold.machine.definition import NO_FUNCTIONS, load
-from onefold.machine.select import Entering
+from onefold.machine.select import Entering, Nobody
 from onefold.machine.snapshot import value_of
 from onefold.machine.step import Trace, event_id, trace, trace_start
-from onefold.machine.table import Chart, Guard, Node
+from onefold.machine.table import Chart
 from onefold.machine.words import Moved, Plain, Snapshot, Stepped, Value
 from onefold.terms.codec import Json
 from onefold.terms.errors import Finding, LoadRefused
@@ -266,21 +266,6 @@ def _check(name: str, chart: Chart, events: set[str], wake: Callable[[Any], date
         raise LoadRefused(found)
 
 
-# --- an actor without history ---------------------------------------------------------------------
-
-
-class _Nobody:
-    """An actor that has not begun."""
-
-    def __init__(self, chart: Chart) -> None:
-        self.chart = chart
-        self.active: set[Node] = set()
-        self.memory: dict[str, tuple[Node, ...]] = {}
-
-    def passes(self, guard: Guard) -> bool:
-        return False
-
-
 def _first(chart: Chart) -> Value:
-    """Where a chart begins, before its first step."""
-    return value_of(chart.root, set(Entering(_Nobody(chart)).first(chart.root)))
+    """Where an actor without history is: where the chart begins, before its first step."""
+    return value_of(chart.root, set(Entering(Nobody(chart)).first(chart.root)))

@@ -97,8 +97,8 @@ class Arrows:
         node.wild = tuple((event, tuple(on[event])) for event in wild)
         node.always = tuple(self._transitions(node, "", raw.get("always"), (*path, "always")))
         for at, arrow in enumerate(node.always):
-            if arrow.guard is None and not arrow.targets:
-                self._found.refuse((*path, "always", at), "without a guard or a target it would be taken for ever")
+            if arrow.guard is None and not arrow.targets and not arrow.acts:
+                self._found.refuse((*path, "always", at), "without guard, target and actions it does nothing, for ever")
         for inner in node.states.values():
             self._node(inner)
 

@@ -39,22 +39,15 @@ def start(actor: Actor) -> None:
 def _read(actor: Actor) -> None:
     actor.busy = True
     while actor.mailbox and actor.phase is Phase.RUNNING:
-        take(actor, actor.mailbox.popleft())
+        take(actor, actor.mailbox.pop(0))
         _settle(actor)
     actor.busy = False
 
 
 def _settle(actor: Actor) -> None:
     """Bring what the actor left for others; tell its parent if it is done or has failed."""
-    later, actor.later = actor.later, []
-    for thing in later:
-        if not isinstance(thing, Actor):
-            if isinstance(thing.to, Actor):
-                deliver(thing.to, thing.event)
-        elif thing.phase is Phase.NEW:
-            start(thing)
-        else:
-            _stop(thing)
+    if actor.later:
+        _bring(actor)
     if actor.status == "active":
         return
     actor.phase = Phase.STOPPED
@@ -70,11 +63,24 @@ def _settle(actor: Actor) -> None:
     deliver(parent, Wrong(ERROR_ACTOR + actor.id, {"actor": actor.id, "error": actor.error}, "", actor.cause))
 
 
+def _bring(actor: Actor) -> None:
+    later, actor.later = actor.later, []
+    for thing in later:
+        if not isinstance(thing, Actor):
+            if isinstance(thing.to, Actor):
+                deliver(thing.to, thing.event)
+        elif thing.phase is Phase.NEW:
+            start(thing)
+        else:
+            _stop(thing)
+
+
 def _stop(actor: Actor) -> None:
     """A child whose state was left: it and its children hear nothing any more, and run no exit actions."""
     if actor.phase is Phase.STOPPED:
         return
     actor.phase = Phase.STOPPED
     actor.mailbox.clear()
-    for id in list(actor.children):
-        _stop(actor.child(id))
+    for child in actor.children.values():
+        if isinstance(child, Actor):
+            _stop(child)

@@ -16,6 +16,7 @@ from onefold.machine.acts import SELF, Acts, Function, Functions
 from onefold.machine.arrows import Arrows
 from onefold.machine.fill import filled
 from onefold.machine.findings import NO_CODE, ROOT_KEYS, STATE_KEYS, Findings, Path
+from onefold.machine.select import foresee
 from onefold.machine.states import link, order
 from onefold.machine.table import Chart, ContextCodec, Fill, Invoke, Kind, Node
 from onefold.terms.codec import canonical, parse
@@ -68,7 +69,8 @@ def _read(definition: Mapping[str, Any] | str | bytes, found: Findings) -> dict[
             for path in _code(definition, ()):
                 found.refuse(path, NO_CODE)
             found.end()
-            raw = parse(canonical(definition))
+            canonical(definition)  # refuses what is no JSON; its own order of keys would lose the order of states
+            raw = _copied(definition)
     except BadArguments as bad:
         for fault in bad.faults:
             found.refuse((fault.field,) if fault.field else (), fault.problem)
@@ -78,6 +80,12 @@ def _read(definition: Mapping[str, Any] | str | bytes, found: Findings) -> dict[
         found.refuse((), "a chart is an object")
         found.end()
     return dict(raw)
+
+
+def _copied(raw: Any) -> Any:
+    if isinstance(raw, Mapping):
+        return {key: _copied(item) for key, item in raw.items()}
+    return [_copied(item) for item in raw] if isinstance(raw, list | tuple) else raw
 
 
 def _code(raw: object, path: Path) -> Iterator[Path]:
@@ -98,8 +106,6 @@ class _Family:
         self.functions = functions
         self.found = found
         self.heard: list[tuple[Path, str]] = []
-        self.read: list[Arrows] = []
-        self._reading: list[str] = []
 
     def chart(
         self,
@@ -134,8 +140,7 @@ class _Family:
         link(top)
         self._check_children(arrows, acts, actors)
         self.heard += arrows.heard
-        self.read.append(arrows)
-        return Chart(
+        made = Chart(
             name=name,
             root=top,
             nodes=tuple(states.nodes),
@@ -147,6 +152,9 @@ class _Family:
             watched=any(node.always for node in states.nodes),
             hears=frozenset(arrow.event for arrow in arrows.arrows if arrow.event),
         )
+        if not found.found:
+            foresee(made)
+        return made
 
     def _actors(self, raw: dict[str, Any], path: Path, outer: Mapping[str, Chart]) -> dict[str, Chart]:
         """The charts under `actors`; each may invoke those that stand before it, and those further out."""

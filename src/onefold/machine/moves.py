@@ -28,7 +28,7 @@ def born(actor: Actor) -> None:
         actor.give({})
         actor.wrong(fault)
     entering = Entering(actor)
-    _enter(actor, entering.first(actor.chart.root), entering.by_default)
+    _enter(actor, entering.first(actor.chart.root), frozenset(entering.by_default))
     _rest(actor)
 
 
@@ -58,7 +58,7 @@ def _rest(actor: Actor) -> None:
             continue
         if not actor.inner:
             break
-        event = actor.inner.popleft()
+        event = actor.inner.pop(0)
         actor.event = event
         arrows = enabled(actor, event.type)
         if arrows:
@@ -69,8 +69,8 @@ def _rest(actor: Actor) -> None:
         look = actor.chart.watched
     if actor.status != "active":
         for event in actor.inner:
-            if isinstance(event, Wrong) and actor.status == "done":
-                _fail(actor, event)  # its last acts went wrong, and nothing is left that could hear it
+            if isinstance(event, Wrong) and actor.status == "done" and not enabled(actor, event.type):
+                _fail(actor, event)  # its last acts went wrong, and nobody there would have heard it
         actor.inner.clear()
         actor.stop_children()
 
@@ -94,38 +94,48 @@ def _move(actor: Actor, chosen: Sequence[Arrow]) -> None:
     actor.run.taken += arrows
     domains = domains_of(actor, arrows)
     leaving = left(actor, arrows, domains)
-    before = set(actor.active) if leaving else None
-    _remember(actor, leaving)
+    if leaving:
+        _leave(actor, leaving)
+    for arrow in arrows:
+        if arrow.acts:
+            actor.perform(arrow.acts)
+    nodes: Sequence[Node]
+    if len(arrows) == 1 and arrows[0].enters is not None:
+        nodes, by_default = arrows[0].enters, arrows[0].by_default
+    else:
+        entering = Entering(actor)
+        nodes = entering.all_of(arrows, domains)
+        by_default = frozenset(entering.by_default)
+    if nodes:
+        _enter(actor, nodes, by_default)
+    if (leaving or nodes) and set(leaving) != set(nodes):
+        actor.version += 1
+
+
+def _leave(actor: Actor, leaving: Sequence[Node]) -> None:
+    for node in leaving:
+        if node.memories:
+            _remember(actor, node)
     for node in leaving:
         if node.exit:
             actor.perform(node.exit)
         for invoke in node.invokes:
             actor.stop_child(invoke.id)
         actor.active.discard(node)
-    for arrow in arrows:
-        if arrow.acts:
-            actor.perform(arrow.acts)
-    entering = Entering(actor)
-    nodes = entering.all_of(arrows, domains)
-    if nodes:
-        _enter(actor, nodes, entering.by_default)
-    if before is not None and before != actor.active:
-        actor.version += 1
 
 
-def _remember(actor: Actor, leaving: Sequence[Node]) -> None:
-    for node in leaving:
-        for memory in node.memories:
-            if memory.deep:
-                kept = tuple(leaf for leaf in leaves(actor.active) if node.holds(leaf))
-            else:
-                kept = tuple(inner for inner in node.regions if inner in actor.active)
-            if actor.memory.get(memory.id) != kept:
-                actor.memory = {**actor.memory, memory.id: kept}
-                actor.version += 1
+def _remember(actor: Actor, node: Node) -> None:
+    for memory in node.memories:
+        if memory.deep:
+            kept = tuple(leaf for leaf in leaves(actor.active) if node.holds(leaf))
+        else:
+            kept = tuple(inner for inner in node.regions if inner in actor.active)
+        if actor.memory.get(memory.id) != kept:
+            actor.memory = {**actor.memory, memory.id: kept}
+            actor.version += 1
 
 
-def _enter(actor: Actor, nodes: Sequence[Node], by_default: set[Node]) -> None:
+def _enter(actor: Actor, nodes: Sequence[Node], by_default: frozenset[Node]) -> None:
     done: set[Node] = set()
     for node in nodes:
         actor.active.add(node)

@@ -39,7 +39,7 @@ def _heard(actor: Looker, node: Node, event: str) -> list[Arrow]:
         active = actor.active
         for inner in node.regions:
             if inner in active:
-                found += _heard(actor, inner, event)
+                found += _heard(actor, inner, event) if inner.regions else _own(actor, inner, event)
     return found or _own(actor, node, event)
 
 
@@ -108,16 +108,25 @@ def without_conflicts(actor: Looker, arrows: Sequence[Arrow]) -> Sequence[Arrow]
 
 def left(actor: Looker, arrows: Sequence[Arrow], domains: Sequence[Node | None]) -> list[Node]:
     """The active states that the transitions leave, innermost and last first."""
+    if len(arrows) == 1:
+        return _left(actor, arrows[0], domains[0])
     found: set[Node] = set()
     for arrow, around in zip(arrows, domains, strict=True):
-        if not arrow.targets:
-            continue
-        if around is None:
-            found |= actor.active
-        else:
-            first, last = around.order, around.last
-            found.update(node for node in actor.active if first < node.order <= last)
+        found.update(_left(actor, arrow, around))
     return sorted(found, key=_order, reverse=True)
+
+
+def _left(actor: Looker, arrow: Arrow, around: Node | None) -> list[Node]:
+    if not arrow.targets:
+        return []
+    if around is None:
+        found = list(actor.active)
+    else:
+        first, last = around.order, around.last
+        found = [node for node in actor.active if first < node.order <= last]
+    if len(found) > 1:
+        found.sort(key=_order, reverse=True)
+    return found
 
 
 def domains_of(actor: Looker, arrows: Sequence[Arrow]) -> list[Node | None]:
@@ -150,6 +159,29 @@ def _otherwise(node: Node) -> tuple[Node, ...]:
     return node.initial or ((parent,) if parent.kind == "parallel" else parent.initial)
 
 
+class Nobody:
+    """An actor that has not begun: for what the chart alone decides."""
+
+    def __init__(self, chart: Chart) -> None:
+        self.chart = chart
+        self.active: set[Node] = set()
+        self.memory: dict[str, tuple[Node, ...]] = {}
+
+    def passes(self, guard: Guard) -> bool:
+        return False
+
+
+def foresee(chart: Chart) -> None:
+    """Work out what each transition enters when it is taken alone, where history has no say in it."""
+    nobody = Nobody(chart)
+    for arrow in chart.arrows:
+        entering = Entering(nobody)
+        nodes = entering.all_of((arrow,), (arrow.domain,)) if arrow.targets and arrow.fixed else []
+        if not entering.recalled and arrow.fixed:
+            arrow.enters = tuple(nodes)
+            arrow.by_default = frozenset(entering.by_default)
+
+
 # --- entering -------------------------------------------------------------------------------------
 
 
@@ -160,6 +192,7 @@ class Entering:
         self._actor = actor
         self.states: set[Node] = set()
         self.by_default: set[Node] = set()
+        self.recalled = False  # history had a say
 
     def all_of(self, arrows: Sequence[Arrow], domains: Sequence[Node | None]) -> list[Node]:
         """In document order."""
@@ -186,6 +219,7 @@ class Entering:
 
     def _with_inner(self, node: Node) -> None:
         if node.kind == "history":
+            self.recalled = True
             parent = node.above[0]
             kept = self._actor.memory.get(node.id)
             if not kept and not node.initial and parent.kind == "compound":

@@ -27,14 +27,17 @@ def value_of(node: Node, active: set[Node]) -> Value:
 
 def states_of(chart: Chart, value: Value) -> set[Node]:
     """The states a value speaks of, their ancestors with them. Raises: ChartChanged."""
-    root = chart.root
-    active = {root}
-    if root.kind == "compound" and type(value) is str:  # by far the most common
-        inner = root.states.get(value)
-        if inner is not None and inner.atomic:
-            active.add(inner)
-            return active
-    _read(chart, root, value, active)
+    node: Node | None = chart.root
+    inner = value
+    while node is not None and type(inner) is dict and len(inner) == 1:  # a line without regions, the most common
+        ((key, inner),) = inner.items()
+        node = node.states.get(key)
+    if node is not None and type(inner) is str:
+        leaf = node.states.get(inner)
+        if leaf is not None and leaf.line is not None:
+            return set(leaf.line)
+    active = {chart.root}
+    _read(chart, chart.root, value, active)
     return active
 
 

@@ -24,8 +24,11 @@ def order(root: Node) -> None:
 
 
 def link(root: Node) -> None:
-    """Which states look for `always` on behalf of each state; once the arrows are known."""
-    root.watching = tuple(node for node in (root, *root.above) if node.always)
+    """Which states look for `always` on behalf of each state, and what is active with each leaf."""
+    line = (root, *root.above)
+    root.watching = tuple(node for node in line if node.always)
+    if root.atomic and not any(node.kind == "parallel" for node in line):
+        root.line = frozenset(line)
     for node in root.states.values():
         link(node)
 

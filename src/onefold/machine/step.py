@@ -9,9 +9,8 @@ two told different stories.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from onefold.machine.actor import UNREAD, Actor, Phase, Run
 from onefold.machine.children import deliver
@@ -21,8 +20,7 @@ from onefold.machine.words import Effect
 from onefold.terms.codec import Json
 
 
-@dataclass(frozen=True, slots=True)
-class Trace:
+class Trace(NamedTuple):
     """What a step came to. `taken`: the transitions of the chart and its children, in order."""
 
     snapshot: dict[str, Any]

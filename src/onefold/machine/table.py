@@ -67,6 +67,7 @@ class Node:
     watching: tuple[Node, ...] = ()  # itself and its ancestors that have `always`, nearest first
     invokes: tuple[Invoke, ...] = ()
     output: Fill | None = None
+    line: frozenset[Node] | None = None  # of a leaf in no parallel state: all that is active with it
 
     def holds(self, other: Node) -> bool:
         """Whether `other` is a proper descendant."""
@@ -85,7 +86,8 @@ class Arrow:
     """One transition. `targets` None: it stays where it is, and still keeps its ancestors from hearing the event.
 
     `domain`: the innermost state that is not left; None: the whole chart is left and entered again.
-    `fixed`: the domain does not depend on history.
+    `fixed`: the domain does not depend on history. `enters`: what it enters when taken alone, if history
+    has no say in that; `by_default`: those of them whose initial transition is followed.
     """
 
     index: int
@@ -98,6 +100,8 @@ class Arrow:
     reenter: bool
     domain: Node | None = None
     fixed: bool = True
+    enters: tuple[Node, ...] | None = None
+    by_default: frozenset[Node] = frozenset()
 
     @property
     def name(self) -> str:

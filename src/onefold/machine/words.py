@@ -14,8 +14,10 @@ A snapshot is plain JSON, and all there is of a running chart:
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Final, Generic, TypeAlias, TypeVar
+
+import msgspec
 
 from onefold.terms.codec import Json
 from onefold.terms.errors import Failed, HostError
@@ -33,8 +35,7 @@ EXECUTION: Final = "error.execution"
 DONE_STATE, DONE_ACTOR, ERROR_ACTOR = "done.state.", "done.actor.", "error.actor."
 
 
-@dataclass(frozen=True, slots=True)
-class Plain:
+class Plain(msgspec.Struct, frozen=True):
     """An event by name and data: what a chart says to itself, its parent and its children.
 
     `init` has `input`; `done.state.ID` `output`; `done.actor.ID` `actor` and `output`; `error.actor.ID`
@@ -42,12 +43,11 @@ class Plain:
     """
 
     type: str
-    data: Mapping[str, Json] = field(default_factory=dict)
+    data: Mapping[str, Json] = {}
     id: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Effect:
+class Effect(msgspec.Struct, frozen=True):
     """Something to do after the step was kept.
 
     id: of the event and the place among its effects, so that a step taken again gives the same ids.
