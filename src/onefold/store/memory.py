@@ -38,7 +38,7 @@ from onefold.store.contract import (
     Verb,
 )
 from onefold.store.lane import Lane
-from onefold.store.rows import Rows, Undo, changed, holds, narrowed, ordered
+from onefold.store.rows import Rows, Undo, changed, check_row, holds, narrowed, ordered
 from onefold.store.schema import Applied, check, check_names, checksum, missing
 from onefold.store.sqlite.author import Door
 from onefold.terms.errors import StoreUnavailable
@@ -128,7 +128,7 @@ class MemoryEngine:
             return self._append(rows, verb)
         if isinstance(verb, Put):
             for row in verb.rows:
-                rows.put(self._whole(rows, row))
+                rows.put(self._whole(rows, verb.table, row))
             return None
         if isinstance(verb, Cas):
             return [self._cas(rows, verb.table, *row) for row in verb.rows]
@@ -187,7 +187,7 @@ class MemoryEngine:
     def _append(self, rows: Rows, verb: Append) -> list[Row | None]:
         answer: list[Row | None] = []
         for row in verb.rows:
-            met = rows.append(self._whole(rows, row))
+            met = rows.append(self._whole(rows, verb.table, row))
             answer.append(None if met is None else self._fitted(verb.table, [met])[0])
         return answer
 
@@ -206,8 +206,10 @@ class MemoryEngine:
             rows.put(row)
         return self._fitted(verb.table, after)
 
-    def _whole(self, rows: Rows, row: Row) -> Row:
-        """A row of older code, whose table has fewer columns, as the table has it now."""
+    def _whole(self, rows: Rows, table: Table, row: Row) -> Row:
+        """A row of older code, whose `table` has fewer columns, as the table has it now."""
+        if len(row) != len(table.columns):
+            check_row(table, row)
         short = len(rows.table.columns) - len(row)
         if short <= 0:
             return tuple(row)

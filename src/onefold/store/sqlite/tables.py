@@ -42,6 +42,8 @@ class Plan:
         self._texts: dict[Any, str] = {}
         self._aliases: list[Table] = []
         self.latest = itemgetter(self._key_at[0])
+        # SQLite would number a row itself whose whole key is one integer and None.
+        self._numbered = len(table.key) == 1 and table.columns[self._key_at[0]].kind == "int"
 
     # --- reading ---------------------------------------------------------------------------
 
@@ -109,6 +111,7 @@ class Plan:
     def append(self, verb: Append) -> list[Row | None]:
         """Insert all rows; at each row that is met, note the row that holds the key and go on behind it."""
         rows = verb.rows
+        self._check_keys(rows)
         met: list[Row | None] = [None] * len(rows)
         start = 0
         while start < len(rows):
@@ -166,7 +169,13 @@ class Plan:
             self._write_rows(self._put, [after])
         return after
 
+    def _check_keys(self, rows: Sequence[Row]) -> None:
+        if self._numbered and None in map(self.latest, rows):
+            for row in rows:
+                check_row(self.table, row)
+
     def _write_rows(self, text: str, rows: Sequence[Row]) -> None:
+        self._check_keys(rows)
         try:
             self.db.executemany(text, rows)
         except apsw.ConstraintError as error:

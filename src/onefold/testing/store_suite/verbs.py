@@ -6,9 +6,22 @@ Never: what two parties see of each other (commits), what a key forbids (keys).
 
 from __future__ import annotations
 
-from onefold.store.contract import Append, Cas, DbNow, Inc, Put, Query, Remove
-from onefold.testing.store_suite.ground import Ground, ask, expect, promise, rows, write, writing
-from onefold.testing.store_suite.tables import MAIL, OWNER, SENT, TASK, TURN, Histories, task
+from onefold.store.contract import Append, Cas, DbNow, Inc, Put, Query, Remove, Row, Table
+from onefold.terms.errors import Broken
+from onefold.testing.store_suite.ground import (
+    Ground,
+    ask,
+    asking,
+    expect,
+    picture,
+    promise,
+    refused,
+    rows,
+    together,
+    write,
+    writing,
+)
+from onefold.testing.store_suite.tables import MAIL, OWNER, SENT, TABLES, TASK, TURN, Histories, task
 
 CENTURY_MS = (946_684_800_000, 4_102_444_800_000)  # 2000 to 2100
 
@@ -160,6 +173,36 @@ async def verbs_see_each_other(ground: Ground) -> None:
     expect(await rows(space, OWNER), [("a", None, 9)], "the rows")
 
 
+@promise("a row that does not fit its table is refused as a fault of who wrote it, and its neighbours land")
+async def rows_must_fit(ground: Ground) -> None:
+    space = await ground.open()
+    await write(space, Append(TASK, [task(1)]))
+    wrong: tuple[tuple[Table, Row], ...] = (
+        (TASK, (2, None, None, 0, 0)),
+        (TASK, (None, "a", None, 0, 0)),
+        (TASK, (2, b"bytes", None, 0, 0)),
+        (TASK, (2, "a", None, "soon", 0)),
+        (TASK, (2, "a", None, 2**63, 0)),
+        (TASK, (2, "a", None, -(2**63) - 1, 0)),
+        (TASK, (2, "a", "\ud800", 0, 0)),
+        (TASK, (2, "a", None, 0)),
+        (SENT, (1, "k", None)),
+        (SENT, (1, None, b"")),
+        (TURN, (99, 1, None, None, b"")),
+        (TURN, (99, None, None, "e", b"")),
+        (TURN, (99, 1, None, "e", "text")),
+    )
+    for table, row in wrong:
+        for verb in (Append(table, [row]), Put(table, [row])):
+            for company in (0, 1):
+                body = asking(Query(TASK), verb)
+                outcomes = await together(space, *[writing(Put(TASK, [task(1)]))] * company, body)
+                error = refused(outcomes[-1], Broken)
+                expect(error.__cause__ is not None, True, f"the cause is told: {verb}")
+    expect(await picture(space), {**{table.name: [] for table in TABLES}, "task": [task(1)]}, "the rows")
+    await write(space, Append(SENT, [(1, "k", b"")]))
+
+
 @promise("a body may write nothing, and is done")
 async def nothing_to_write(ground: Ground) -> None:
     space = await ground.open()
@@ -180,5 +223,6 @@ CHECKS = (
     the_clock,
     remove_counts,
     verbs_see_each_other,
+    rows_must_fit,
     nothing_to_write,
 )
