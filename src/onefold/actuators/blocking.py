@@ -10,10 +10,10 @@ from __future__ import annotations
 import asyncio
 import random
 import threading
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextvars import copy_context
 from datetime import datetime, timedelta
-from typing import Any, Concatenate, ParamSpec, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, overload
 from uuid import UUID
 
 from onefold.actuators import run as awaited
@@ -23,6 +23,9 @@ from onefold.actuators.stepping import DEFAULT_RETRY, Retry
 from onefold.kernel.port import Port, Step
 from onefold.store.contract import Tx
 from onefold.terms.errors import Suspended
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -215,14 +218,43 @@ class Run:
 
     @overload
     def wait_for_approval(
-        self, name: str, message: str, *, notify: str | list[str], timeout: None
+        self,
+        name: str,
+        message: str,
+        *,
+        notify: str | Sequence[str],
+        timeout: None,
+        offer: BaseModel | None = None,
+        need: int = 1,
+        not_by: str | Sequence[str] | None = None,
     ) -> Approved | Rejected: ...
     @overload
     def wait_for_approval(
-        self, name: str, message: str, *, notify: str | list[str], timeout: Duration
+        self,
+        name: str,
+        message: str,
+        *,
+        notify: str | Sequence[str],
+        timeout: Duration,
+        offer: BaseModel | None = None,
+        need: int = 1,
+        not_by: str | Sequence[str] | None = None,
     ) -> Approved | Rejected | Expired: ...
-    def wait_for_approval(self, name: str, message: str, *, notify: str | list[str], timeout: Duration | None) -> Any:
-        return self._cross(lambda: self._run.wait_for_approval(name, message, notify=notify, timeout=timeout))
+    def wait_for_approval(
+        self,
+        name: str,
+        message: str,
+        *,
+        notify: str | Sequence[str],
+        timeout: Duration | None,
+        offer: BaseModel | None = None,
+        need: int = 1,
+        not_by: str | Sequence[str] | None = None,
+    ) -> Any:
+        ask: Any = self._run.wait_for_approval
+        return self._cross(
+            lambda: ask(name, message, notify=notify, timeout=timeout, offer=offer, need=need, not_by=not_by)
+        )
 
 
 class Database:

@@ -13,9 +13,10 @@ from collections.abc import Callable
 from contextvars import copy_context
 from typing import Any, Protocol, TypeAlias
 
+from onefold.actuators.parts import Wait
 from onefold.actuators.passloop import DurableTimer, PassFuture, PassLoop
 from onefold.actuators.troubles import failure
-from onefold.actuators.words import Entry, StepAgain, StepDone, StepFell, Wait
+from onefold.actuators.words import Entry, StepAgain, StepDone, StepFell
 
 _init_future = Future.__init__
 

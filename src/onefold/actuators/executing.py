@@ -21,21 +21,12 @@ from onefold.actuators.attempting import Attempt, DatabaseAttempt, Unfit
 from onefold.actuators.blocking import Crossing
 from onefold.actuators.calls import StepCall
 from onefold.actuators.declare import Actuator
+from onefold.actuators.parts import Wait
 from onefold.actuators.passing import Pass
 from onefold.actuators.passloop import PassTask, Path
 from onefold.actuators.run import Run
 from onefold.actuators.state import GOING, State
-from onefold.actuators.words import (
-    ENDINGS,
-    ENTRIES,
-    Diverged,
-    Event,
-    Fact,
-    PassEnded,
-    Rested,
-    Wait,
-    Waiting,
-)
+from onefold.actuators.words import ENDINGS, ENTRIES, Diverged, Event, Fact, PassEnded, Rested, Waiting
 from onefold.store.contract import Tx
 from onefold.terms.ids import ActorId
 

@@ -11,6 +11,9 @@ from bisect import bisect_left, insort
 from collections.abc import Callable
 from typing import Any
 
+from msgspec.structs import replace
+
+from onefold.actuators.parts import Trouble
 from onefold.actuators.state import Closed, Journal, Kept, Open, State
 from onefold.actuators.words import (
     Approval,
@@ -25,12 +28,12 @@ from onefold.actuators.words import (
     PassOver,
     Rejection,
     Reopened,
+    Seconded,
     Started,
     StepAgain,
     StepDone,
     StepFell,
     StepTrying,
-    Trouble,
     WaitDue,
     WaitOpened,
     WaitReleased,
@@ -110,7 +113,7 @@ def _due(state: State, fact: WaitDue) -> None:
 def _opened(state: State, fact: WaitOpened) -> None:
     _open(
         state,
-        Open(fact.call, fact.kind, fact.name, fact.digest, fact.at, fact.until, fact.message, fact.notify),
+        Open(fact.call, fact.kind, fact.name, fact.digest, fact.at, fact.until, fact.asking),
     )
     state.updated_at = fact.at
 
@@ -143,9 +146,15 @@ def _trying(state: State, fact: StepTrying) -> None:
     state.updated_at = fact.at
 
 
+def _seconded(state: State, fact: Seconded) -> None:
+    wait = state.open[fact.call]
+    state.open = {**state.open, fact.call: replace(wait, agreed=(*wait.agreed, fact.by))}
+    state.updated_at = fact.at
+
+
 def _verdict(state: State, fact: Approval | Rejection) -> None:
-    outcome = "approved" if type(fact) is Approval else "rejected"
-    state.closed = {**state.closed, fact.call: Closed(fact.name, outcome, fact.by, fact.at)}
+    outcome, by = ("approved", ", ".join(fact.by)) if isinstance(fact, Approval) else ("rejected", fact.by)
+    state.closed = {**state.closed, fact.call: Closed(fact.name, outcome, by, fact.at)}
     _ended_wait(state, fact)
 
 
@@ -234,6 +243,7 @@ FOLDS: dict[type, Callable[[State, Any], None]] = {
     EventTaken: _taken,
     Approval: _verdict,
     Rejection: _verdict,
+    Seconded: _seconded,
     PassOver: _over,
     Parked: _parked,
     Finished: _finished,

@@ -12,6 +12,7 @@ from datetime import datetime
 
 from onefold.actuators.approving import decided
 from onefold.actuators.folding import WAKING, evolve
+from onefold.actuators.parts import Asking, Wait
 from onefold.actuators.receipt import Picture, picture
 from onefold.actuators.state import GOING, INITIAL, OPEN, Kept, State
 from onefold.actuators.words import (
@@ -51,7 +52,6 @@ from onefold.actuators.words import (
     Stuck,
     Trying,
     Uncertain,
-    Wait,
     WaitDue,
     Waiting,
     WaitOpened,
@@ -218,15 +218,15 @@ def _waits(
         if wait.call in state.open:
             continue
         until = wait.until if wait.after is None else at + wait.after
-        facts.append(WaitOpened(wait.call, wait.kind, wait.name, wait.digest, at, until, wait.message, wait.notify))
+        facts.append(WaitOpened(wait.call, wait.kind, wait.name, wait.digest, at, until, wait.asking))
         early = next((event for event in kept if event.name == wait.name), None) if wait.kind == "event" else None
         if early is not None:
             kept.remove(early)
             facts.append(EventTaken(wait.call, wait.name, wait.digest, at, early.body, kept=True))
         elif until is not None and until <= at:
             facts.append(WaitDue(wait.call, wait.name, wait.digest, at, until))
-        elif wait.kind == "approval":
-            owed.append(_ask(state, wait, at, until))
+        elif wait.asking is not None:
+            owed.append(_ask(state, wait, wait.asking, at, until))
     facts.extend(_taken_back(state, released, back, kept, at))
     return facts, owed
 
@@ -252,18 +252,20 @@ def _taken_back(
     return facts
 
 
-def _ask(state: State, wait: Wait, at: int, until: int | None) -> Owed:
+def _ask(state: State, wait: Wait, asking: Asking, at: int, until: int | None) -> Owed:
     body = Ask(
         run=state.run,
         program=state.program,
         call=wait.call,
         name=wait.name,
-        message=wait.message,
-        notify=wait.notify,
+        message=asking.message,
+        notify=asking.notify,
         since=at,
         until=until,
         shown=state.input,
         principal=state.principal,
+        offer=asking.offer,
+        need=asking.need,
     )
     return Owed("notify", f"notify/{state.round}/{wait.call}", body)
 
@@ -288,7 +290,7 @@ def _key(event: Event) -> str:
 
 def module_of(name: str) -> RunModule:
     """The module of one actuator's runs: its kind is the actuator's name, its key the run's id."""
-    return Module(
+    module = Module(
         name,
         initial=INITIAL,
         key=_key,
@@ -299,3 +301,5 @@ def module_of(name: str) -> RunModule:
         on_alarm=on_alarm,
         wake=wake,
     )
+    module.own_words = True
+    return module

@@ -18,23 +18,12 @@ from collections.abc import Callable, Iterable
 from typing import Any, Protocol
 
 from onefold.actuators.calls import Call, Known, StepCall, TimerCall, WaitCall
+from onefold.actuators.parts import Trouble, Wait
 from onefold.actuators.passloop import DurableTimer, PassLoop, PassTask, Spinning, running_loop
 from onefold.actuators.state import Open, State
 from onefold.actuators.troubles import trouble_of
 from onefold.actuators.unwinding import unwind
-from onefold.actuators.words import (
-    Diverged,
-    Entry,
-    EventTaken,
-    PassEnded,
-    Raised,
-    Rested,
-    Returned,
-    Stuck,
-    Trouble,
-    Uncertain,
-    Wait,
-)
+from onefold.actuators.words import Diverged, Entry, EventTaken, PassEnded, Raised, Rested, Returned, Stuck, Uncertain
 from onefold.terms.errors import Suspended
 
 PATIENCE = 1_000

@@ -14,8 +14,8 @@ from typing import Any
 import msgspec
 from msgspec import Raw, Struct
 
+from onefold.actuators.parts import NULL
 from onefold.actuators.state import Open, State
-from onefold.actuators.words import NULL
 from onefold.terms.instant import moment, text
 
 POLL_WAITING, POLL_RUNNING = 20, 2
@@ -125,10 +125,8 @@ def picture(state: State) -> Picture:
 
 
 def _shown(wait: Open) -> WaitShown:
-    message = wait.message
-    if wait.trouble is not None:
-        message = f"{wait.trouble.kind}: {wait.trouble.message}"
-    return WaitShown(wait.kind, wait.name, wait.since, wait.call, wait.until, message, wait.notify)
+    notify = wait.asking.notify if wait.asking is not None else ()
+    return WaitShown(wait.kind, wait.name, wait.since, wait.call, wait.until, wait.message, notify)
 
 
 def _trouble(state: State) -> Trouble | None:

@@ -10,14 +10,16 @@ from __future__ import annotations
 
 import random
 import uuid as uuids
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from datetime import datetime, timedelta
 from hashlib import sha256
-from typing import Any, Concatenate, Literal, ParamSpec, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, TypeVar, overload
 
+from onefold.actuators.asking import answered, asking
 from onefold.actuators.calls import StepCall, WaitCall
 from onefold.actuators.database import Database
 from onefold.actuators.outcomes import Approved, Expired, Rejected
+from onefold.actuators.parts import Asking, Wait
 from onefold.actuators.passing import Pass
 from onefold.actuators.stepping import (
     DEFAULT_RETRY,
@@ -28,21 +30,20 @@ from onefold.actuators.stepping import (
     read,
     step_name,
 )
-from onefold.actuators.words import Approval, EventTaken, Rejection, Wait, WaitDue
+from onefold.actuators.words import EventTaken, WaitDue
 from onefold.kernel.port import Port, Step
-from onefold.terms.codec import text_problem
 from onefold.terms.duration import duration_ms
 from onefold.terms.errors import Undeclared
 from onefold.terms.instant import moment, up
 from onefold.terms.typed import codec_of
 
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+
 P = ParamSpec("P")
 T = TypeVar("T")
 B = TypeVar("B")
 Duration = str | timedelta
-
-MESSAGE_LIMIT = 4_000
-"""Characters of an approval's message: what the tightest chat service shows whole, less room for the link."""
 
 
 class Stepper:
@@ -198,29 +199,50 @@ class Run:
 
     @overload
     def wait_for_approval(
-        self, name: str, message: str, *, notify: str | list[str], timeout: None
+        self,
+        name: str,
+        message: str,
+        *,
+        notify: str | Sequence[str],
+        timeout: None,
+        offer: BaseModel | None = None,
+        need: int = 1,
+        not_by: str | Sequence[str] | None = None,
     ) -> Coroutine[Any, Any, Approved | Rejected]: ...
     @overload
     def wait_for_approval(
-        self, name: str, message: str, *, notify: str | list[str], timeout: Duration
+        self,
+        name: str,
+        message: str,
+        *,
+        notify: str | Sequence[str],
+        timeout: Duration,
+        offer: BaseModel | None = None,
+        need: int = 1,
+        not_by: str | Sequence[str] | None = None,
     ) -> Coroutine[Any, Any, Approved | Rejected | Expired]: ...
-    def wait_for_approval(self, name: str, message: str, *, notify: str | list[str], timeout: Duration | None) -> Any:
-        """Ask people. notify: names of people or URLs. timeout is always said; None waits for ever.
+    def wait_for_approval(
+        self,
+        name: str,
+        message: str,
+        *,
+        notify: str | Sequence[str],
+        timeout: Duration | None,
+        offer: BaseModel | None = None,
+        need: int = 1,
+        not_by: str | Sequence[str] | None = None,
+    ) -> Any:
+        """Ask people. timeout is always said; None waits for ever.
 
-        Raises at the call: TypeError, ValueError, BadArguments for what cannot be asked.
+        notify: names of people or URLs. offer: a model the approver may edit within its rules. need: how
+        many must agree. not_by: who may not decide. Raises at the call: TypeError, ValueError, BadArguments
+        for what cannot be asked.
         """
         label = check_name(name, "an approval")
-        if not isinstance(message, str):
-            raise TypeError(f"approval {label!r}: the message must be text, not {type(message).__name__}")
-        problem = "must not be empty" if not message.strip() else text_problem(message)
-        if problem is None and len(message) > MESSAGE_LIMIT:
-            problem = f"has {len(message)} characters; at most {MESSAGE_LIMIT} are shown"
-        if problem:
-            raise ValueError(f"approval {label!r}: the message {problem}")
-        people = _people(label, notify)
+        question = asking(label, message, notify, offer, need, not_by)
         after = None if timeout is None else duration_ms(timeout, what="timeout")
-        digest = digest_of(label, message, people, after)
-        return self._wait("approval", label, digest, _verdict, after=after, message=message, notify=people)
+        digest = digest_of(label, question, after)
+        return self._wait("approval", label, digest, answered(offer), after=after, question=question)
 
     def _wait(
         self,
@@ -231,11 +253,10 @@ class Run:
         *,
         after: int | None = None,
         until: int | None = None,
-        message: str = "",
-        notify: tuple[str, ...] = (),
+        question: Asking | None = None,
     ) -> Any:
         home = self._home
-        wait = Wait(home.next_id(), kind, name, digest, after, until, message, notify)
+        wait = Wait(home.next_id(), kind, name, digest, after, until, question)
         call = WaitCall(home, wait, outcome)
         if until is not None and until <= home.loop.now_ms:
             call.set_result(None)
@@ -246,20 +267,3 @@ class Run:
 
 def _nothing(entry: WaitDue) -> None:
     """What a sleep gives."""
-
-
-def _verdict(entry: Approval | Rejection | WaitDue) -> Approved | Rejected | Expired:
-    match entry:
-        case Approval():
-            return Approved((entry.by,), moment(entry.at), entry.comment, None)
-        case Rejection():
-            return Rejected(entry.by, moment(entry.at), entry.reason)
-        case WaitDue():
-            return Expired(moment(entry.until))
-
-
-def _people(label: str, notify: object) -> tuple[str, ...]:
-    people = [notify] if isinstance(notify, str) else notify
-    if not isinstance(people, list | tuple) or not people or not all(isinstance(p, str) and p.strip() for p in people):
-        raise TypeError(f"approval {label!r}: notify must name at least one person or URL, as text or a list of texts")
-    return tuple(people)

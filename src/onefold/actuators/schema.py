@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from onefold.actuators.rules import MARK
 from onefold.terms.errors import Finding, LoadRefused
 
 if TYPE_CHECKING:
@@ -18,22 +19,13 @@ if TYPE_CHECKING:
 Schema = dict[str, Any]
 UNIONS = ("oneOf", "anyOf", "allOf")
 DECIMAL = "an exact decimal, best sent as text"
-MARK = "x-decimal"
 
 
 def input_schema(model: type[BaseModel] | None, where: str) -> Schema:
     """The arguments of a call. Raises: LoadRefused for a model that is no plain object."""
     if model is None:
         return {"type": "object", "properties": {}, "additionalProperties": False}
-    from pydantic.json_schema import GenerateJsonSchema
-
-    class Marking(GenerateJsonSchema):
-        """Says which numbers are decimals: their schema is that of `float | str`."""
-
-        def decimal_schema(self, schema: Any) -> Schema:
-            return {**super().decimal_schema(schema), MARK: True}
-
-    schema = flat(model.model_json_schema(mode="validation", schema_generator=Marking))
+    schema = flat(marked(model))
     if schema.get("type") != "object" or any(union in schema for union in UNIONS):
         raise LoadRefused(
             [
@@ -47,6 +39,17 @@ def input_schema(model: type[BaseModel] | None, where: str) -> Schema:
     schema["additionalProperties"] = False
     schema.setdefault("properties", {})
     return schema
+
+
+def marked(model: type[BaseModel]) -> Schema:
+    """pydantic's schema, with a mark on decimals, which it writes as it writes `float | str`."""
+    from pydantic.json_schema import GenerateJsonSchema
+
+    class Marking(GenerateJsonSchema):
+        def decimal_schema(self, schema: Any) -> Schema:
+            return {**super().decimal_schema(schema), MARK: True}
+
+    return model.model_json_schema(mode="validation", schema_generator=Marking)
 
 
 def flat(schema: Schema) -> Schema:

@@ -11,7 +11,8 @@ from collections.abc import Iterator, Mapping
 
 from msgspec import Raw, Struct
 
-from onefold.actuators.words import NULL, Entry, Trouble, WaitKind
+from onefold.actuators.parts import NULL, Asking, Trouble, WaitKind
+from onefold.actuators.words import Entry
 
 GOING = frozenset({"running", "waiting"})
 OPEN = GOING | {"parked"}
@@ -54,7 +55,10 @@ class Journal:
 
 
 class Open(Struct, frozen=True):
-    """A wait that has not ended. `attempt` counts the failed ones of a step that waits for its next."""
+    """A wait that has not ended. `attempt` counts the failed ones of a step that waits for its next.
+
+    agreed: who agreed so far, where more than one must.
+    """
 
     call: str
     kind: WaitKind
@@ -62,10 +66,17 @@ class Open(Struct, frozen=True):
     digest: str
     since: int
     until: int | None
-    message: str = ""
-    notify: tuple[str, ...] = ()
+    asking: Asking | None = None
+    agreed: tuple[str, ...] = ()
     attempt: int = 0
     trouble: Trouble | None = None
+
+    @property
+    def message(self) -> str:
+        """What people are asked, or why the last attempt failed."""
+        if self.trouble is not None:
+            return f"{self.trouble.kind}: {self.trouble.message}"
+        return self.asking.message if self.asking is not None else ""
 
 
 class Kept(Struct, frozen=True):

@@ -208,6 +208,8 @@ def own(value: Any) -> Any:
 def _plain(value: Any) -> Any:
     if hasattr(value, "__pydantic_fields__"):
         return value.__dict__
+    if isinstance(value, msgspec.Raw):
+        return bytes(value)
     if isinstance(value, PurePath) or type(value).__module__.startswith("pydantic"):
         return str(value)  # a path, a URL; a secret says only that it is one
     raise TypeError(f"a {type(value).__name__} cannot be written as JSON")

@@ -12,7 +12,8 @@ from typing import Any
 import msgspec
 from msgspec import Raw
 
-from onefold.actuators.words import NULL, StepFell, Trouble
+from onefold.actuators.parts import NULL, Trouble
+from onefold.actuators.words import StepFell
 from onefold.terms.codec import canonical
 from onefold.terms.errors import BadArguments, StepFailed
 

@@ -13,42 +13,9 @@ from __future__ import annotations
 
 from typing import Literal, TypeAlias
 
-from msgspec import Raw, Struct
+from msgspec import Raw
 
-from onefold.terms.typed.leaves import LEAVES
-
-LEAVES.setdefault(Raw, ("JSON", Raw))  # JSON inside JSON, as the bytes it is
-NULL = Raw(b"null")
-WaitKind = Literal["approval", "event", "sleep", "retry"]
-
-
-class Word(Struct, frozen=True, tag_field="type", tag=True, omit_defaults=True):
-    """All words carry their class name as "type"."""
-
-
-class Trouble(Word, frozen=True):
-    """Why something failed: `kind` is a class name or a code; `step` and `call` when a step ended the run."""
-
-    kind: str
-    message: str
-    step: str | None = None
-    attempts: int | None = None
-    call: str | None = None
-    data: Raw = NULL
-
-
-class Wait(Word, frozen=True):
-    """A wait as a pass registers it: for `after` milliseconds from now, until an instant, or for ever."""
-
-    call: str
-    kind: WaitKind
-    name: str
-    digest: str
-    after: int | None = None
-    until: int | None = None
-    message: str = ""
-    notify: tuple[str, ...] = ()
-
+from onefold.actuators.parts import NULL, Asking, Trouble, Wait, WaitKind, Word
 
 # --- events ---------------------------------------------------------------------------------------
 
@@ -196,8 +163,7 @@ class WaitOpened(Word, frozen=True):
     digest: str
     at: int
     until: int | None = None
-    message: str = ""
-    notify: tuple[str, ...] = ()
+    asking: Asking | None = None
 
 
 class WaitDue(Handed, frozen=True):
@@ -238,11 +204,19 @@ class EventTaken(Handed, frozen=True):
 
 
 class Approval(Handed, frozen=True):
-    """Entry: a person agreed."""
+    """Entry: as many people agreed as were needed."""
 
-    by: str
+    by: tuple[str, ...]
     comment: str | None = None
     value: Raw = NULL
+
+
+class Seconded(Word, frozen=True):
+    """A person agreed, and more of them must."""
+
+    call: str
+    by: str
+    at: int
 
 
 class Rejection(Handed, frozen=True):
@@ -293,7 +267,7 @@ Entry: TypeAlias = StepDone | StepFell | StepAgain | WaitDue | EventTaken | Appr
 ENTRIES = (StepDone, StepFell, StepAgain, WaitDue, EventTaken, Approval, Rejection)
 ENDINGS = (Finished, FailedFor, CancelledFor, Parked)
 Fact: TypeAlias = (
-    Entry | Started | StepTrying | WaitOpened | WaitReleased | EventKept | EventBack | PassOver
+    Entry | Started | StepTrying | WaitOpened | WaitReleased | EventKept | EventBack | Seconded | PassOver
     | Parked | Finished | FailedFor | CancelledFor | Reopened
 )  # fmt: skip
 
@@ -316,9 +290,9 @@ class Noted(Word, frozen=True):
 
 
 class Verdict(Word, frozen=True):
-    """What became of a decision: it `decided`, or it changed nothing and this is why."""
+    """What became of a decision: it `decided`, or it changed nothing and this is why. `by`: those who did decide."""
 
-    outcome: Literal["decided", "already_decided", "expired", "cancelled", "unknown"]
+    outcome: Literal["decided", "already_decided", "expired", "cancelled", "unknown", "refused"]
     by: str | None = None
     at: int | None = None
 
@@ -344,7 +318,10 @@ class RunPass(Word, frozen=True):
 
 
 class Ask(Word, frozen=True):
-    """Body of the port `notify`: a person is asked. `shown` is the run's input; `call` binds the answer to this wait."""
+    """Body of the port `notify`: people are asked. `call` binds the answer to this wait.
+
+    shown: the run's input. offer: what they may edit, or null. need: how many must agree.
+    """
 
     run: str
     program: str
@@ -356,6 +333,8 @@ class Ask(Word, frozen=True):
     until: int | None = None
     shown: Raw = NULL
     principal: str | None = None
+    offer: Raw = NULL
+    need: int = 1
 
 
 class Returned(Word, frozen=True):
