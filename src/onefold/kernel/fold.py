@@ -28,6 +28,7 @@ from onefold.terms.limits import MAX_ROW_BYTES
 from onefold.terms.typed import codec_of
 
 _names = msgspec.json.Encoder()
+_write = msgspec.json.Encoder(order="sorted").encode
 NONE = b"[]"
 
 
@@ -119,7 +120,10 @@ class Folder:
         evolve = module.evolve
         state, facts, written = base.state, decision.facts, NONE
         if facts:
-            written, facts = codecs.fact.seal_many(facts)
+            if module.own_words:
+                written = _write(facts)
+            else:
+                written, facts = codecs.fact.seal_many(facts)
             for fact in facts:
                 state = evolve(state, fact)
         seq = base.seq + len(facts)

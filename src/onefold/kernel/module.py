@@ -46,6 +46,9 @@ class Module(Generic[S, E, F, R, V]):
     snapshot: state to one fact whose evolve restores it; written every `snapshot_every` facts.
     """
 
+    own_words = False
+    """Set by a room of the product whose facts are tagged structs: they are written as they are, unchecked."""
+
     def __init__(
         self,
         name: str,
