@@ -73,6 +73,7 @@ def _close(state: State, call: str) -> Open | None:
 
 
 def _open(state: State, wait: Open) -> None:
+    _close(state, wait.call)
     state.open = {**state.open, wait.call: wait}
     if wait.until is not None:
         agenda = list(state.agenda)
