@@ -142,6 +142,8 @@ class FakeHost:
             and status in (None, run.receipt.status)
             and key in (None, run.receipt.key)
         ]
+        if after is not None and not (after.isascii() and after.isdigit()):
+            raise NotFound("page", after)
         start = int(after or 0)
         return Page(found[start : start + limit], str(start + limit) if len(found) > start + limit else None)
 

@@ -48,31 +48,43 @@ def headers_of(scope: Any) -> dict[bytes, bytes]:
     return found
 
 
-def announced(length: bytes, limit: int) -> None:
-    """Refuse by Content-Length alone. Raises: TooLarge, BadRequest."""
+def announced(scope: Any, limit: int) -> None:
+    """Refuse by Content-Length alone, before a byte is asked for. Raises: TooLarge, BadRequest."""
+    length = headers_of(scope).get(b"content-length")
+    if length is None or (len(length) <= SHORT_DIGITS and length.isdigit()):
+        return
     if not length.isdigit():
         raise BadRequest([Fault("Content-Length", "must be a whole number")], nothing_was="read")
     if len(length) > 19 or int(length) > limit:
         raise TooLarge(WHAT, int(length[:19]), limit)
 
 
-async def read(scope: Any, receive: Any, limit: int = MAX_BODY_BYTES) -> bytes:
-    """The whole body. Raises: TooLarge before and while reading, SlowBody, ClientGone."""
-    length = headers_of(scope).get(b"content-length")
-    if length is not None and (len(length) > SHORT_DIGITS or not length.isdigit()):
-        announced(length, limit)
-    message = await receive()
-    if message["type"] == "http.request" and not message.get("more_body"):
-        body: bytes = message.get("body", b"")
-        if len(body) > limit:
-            raise TooLarge(WHAT, len(body), limit)
-        return body
+def whole(message: Any, limit: int) -> bytes | None:
+    """The body, if this first message is all of it; else None. Raises: TooLarge."""
+    if message["type"] != "http.request" or message.get("more_body"):
+        return None
+    body: bytes = message.get("body", b"")
+    if len(body) > limit:
+        raise TooLarge(WHAT, len(body), limit)
+    return body
+
+
+async def rest(message: Any, receive: Any, limit: int) -> bytes:
+    """The body that this first message begins. Raises: TooLarge while reading, SlowBody, ClientGone."""
     try:
         async with asyncio.timeout(BODY_SECONDS):
             return await _pieces(message, receive, limit)
     except TimeoutError:
         fault = Fault("body", f"did not arrive within {BODY_SECONDS} seconds")
         raise SlowBody([fault], nothing_was="done") from None
+
+
+async def read(scope: Any, receive: Any, limit: int = MAX_BODY_BYTES) -> bytes:
+    """The whole body. Raises: TooLarge before and while reading, SlowBody, ClientGone."""
+    announced(scope, limit)
+    message = await receive()
+    body = whole(message, limit)
+    return await rest(message, receive, limit) if body is None else body
 
 
 async def _pieces(message: Any, receive: Any, limit: int) -> bytes:

@@ -58,7 +58,7 @@ class Console:
 
     async def home(self, ask: Ask) -> Answer:
         """Runs, newest first, by the filters in the address; above them what waits for a person."""
-        queries = ask.queries("program", "status", "key", "after")
+        queries = ask.chosen("program", "status", "key", "after")
         found = await self.host.runs_list(
             program=queries.get("program"),
             status=status_of(queries.get("status")),

@@ -20,6 +20,7 @@ from onefold.serve.door import Caller, Host
 from onefold.serve.problems import Unexpected, told
 from onefold.serve.routes import JSON, Answer, Ask, Route, Table, parts_of
 from onefold.terms.errors import BadArguments, OnefoldError
+from onefold.terms.limits import MAX_BODY_BYTES
 
 log = logging.getLogger("onefold.serve")
 
@@ -84,7 +85,11 @@ class Front:
             caller = self.access.caller(scope, self.access.check_names(scope))
             if "call" not in caller.rights:
                 require(caller, _CALL, _EVENTS_OK[0])
-            raw = await bodies.read(scope, receive)
+            bodies.announced(scope, MAX_BODY_BYTES)
+            message = await receive()
+            raw = bodies.whole(message, MAX_BODY_BYTES)
+            if raw is None:
+                raw = await bodies.rest(message, receive, MAX_BODY_BYTES)
             reply = await self.host.deliver_raw(path[9:-7], raw, caller=caller)
         except Exception as fault:  # noqa: BLE001 - the door: every fault becomes an answer
             await self._event_fault(fault, raw, scope, receive, send)

@@ -238,7 +238,7 @@ def _modules() -> dict[str, Any]:
 
 
 def _parked() -> dict[str, Any]:
-    drop = {**_REASON, "required": ["reason"]}
+    drop = {**_REASON, "properties": {"reason": {"type": "string", "minLength": 1}}, "required": ["reason"]}
     return {
         "/parked": {
             "get": _operation(

@@ -86,7 +86,11 @@ class Ask:
             found[name] = value
         if faults:
             raise BadArguments(faults, nothing_was="done")
-        return {name: value for name, value in found.items() if value or name == "prefix"}
+        return found
+
+    def chosen(self, *allowed: str) -> dict[str, str]:
+        """As `queries`, for a page's form, which also sends the fields that were left empty."""
+        return {name: value for name, value in self.queries(*allowed).items() if value}
 
     def key(self) -> str | None:
         """`Idempotency-Key`, bare or as a quoted structured text. Raises: BadArguments for an empty or doubled one."""

@@ -34,12 +34,10 @@ _TOO_SLOW: Final = b"HTTP/1.1 408 Request Timeout\r\nconnection: close\r\nconten
 class Bounded(HttpToolsProtocol):
     """The server's fast protocol, with a bound on the headers' number, size and time.
 
-    Whole headers in one piece, which is what nearly every request is, cost one comparison.
+    A request that comes in one piece, as nearly all do, costs two comparisons and no timer.
     """
 
-    _open = True  # headers are awaited or have begun, and are not complete
     _size = 0  # bytes of this request that were no body: headers, the frames of chunks, trailers
-    _whole = False  # the request has come to its end
     _refused = False
     _deadline: asyncio.TimerHandle | None = None
 
@@ -56,44 +54,47 @@ class Bounded(HttpToolsProtocol):
             return
         self._size += len(data)
         super().data_received(data)
-        if not self._whole and not self._refused:
+        cycle: Any = self.cycle  # None before the first request, whatever its type says
+        if cycle is None or cycle.more_body or cycle.scope["headers"] is not self.headers:
             self._unfinished()
+        else:
+            self._size = 0
+            if self._deadline is not None:
+                self._on_time()
 
     def _unfinished(self) -> None:
         """A request that did not come in one piece: bounded in size, and in time until the next piece."""
-        if self._size > (HEADER_BYTES if self._open else FRAMING_BYTES):
+        if self._refused or self.transport.is_closing():
+            return
+        opening = self._opening()
+        if self._size > (HEADER_BYTES if opening else FRAMING_BYTES):
             self._refuse(_TOO_LARGE)
-        elif self._open:
+        elif opening:
             self._deadline = self._deadline or self.loop.call_later(HEADER_SECONDS, self._too_slow)
         else:
             self._on_time()
             self._deadline = self.loop.call_later(BODY_SECONDS, self._too_slow)
 
-    def on_message_begin(self) -> None:
-        self._open = True
-        self._whole = False
-        super().on_message_begin()
+    def _opening(self) -> bool:
+        """Whether headers are awaited or under way."""
+        cycle: Any = self.cycle
+        return cycle is None or cycle.scope["headers"] is not self.headers
 
     def on_headers_complete(self) -> None:
-        self._on_time()
         if len(self.headers) > HEADERS_MOST or (self._size > HEADER_BYTES and self._weight() > HEADER_BYTES):
             self._refuse(_TOO_LARGE)
-        self._open = False
+            raise _Refused
         self._size = 0
-        if not self._refused:
-            super().on_headers_complete()
+        super().on_headers_complete()
 
     def on_body(self, body: bytes) -> None:
         self._size -= len(body)
-        if not self._refused:
-            super().on_body(body)
+        super().on_body(body)
 
-    def on_message_complete(self) -> None:
-        self._whole = True
-        self._size = 0
-        self._on_time()
+    def send_400_response(self, msg: str) -> None:
+        """The parser's own refusal; silent where ours has been sent."""
         if not self._refused:
-            super().on_message_complete()
+            super().send_400_response(msg)
 
     def _weight(self) -> int:
         return len(self.url) + sum(len(name) + len(value) for name, value in self.headers)
@@ -109,9 +110,13 @@ class Bounded(HttpToolsProtocol):
 
     def _refuse(self, answer: bytes) -> None:
         self._refused = True
-        if self._open or not self.cycle.response_started:
+        if self._opening() or not self.cycle.response_started:
             self.transport.write(answer)
         self.transport.close()
+
+
+class _Refused(Exception):
+    """Stops the parser where a bound was passed."""
 
 
 class _Listening(Server):
