@@ -21,7 +21,6 @@ from onefold.serve.door import Json
 from onefold.serve.problems import OriginRefused, title
 from onefold.serve.routes import Answer, Ask, Route
 from onefold.serve.times import away, spoken, written
-from onefold.terms.codec import canonical
 from onefold.terms.errors import OnefoldError, UnknownName
 
 if TYPE_CHECKING:
@@ -70,7 +69,7 @@ def pretty(value: Json) -> str:
     """JSON for reading; a bare text without its quotes."""
     if isinstance(value, str):
         return plain(value)
-    return plain(msgspec.json.format(canonical(value), indent=2).decode())
+    return plain(msgspec.json.format(msgspec.json.encode(value), indent=2).decode())
 
 
 def short(id: object) -> str:
@@ -115,7 +114,7 @@ def environment() -> Environment:
         "written": written,
         "segment": lambda value: quote(str(value), safe=""),
     }
-    templates.tests["wide"] = lambda value: isinstance(value, dict | list)
+    templates.tests["wide"] = lambda value: isinstance(value, dict | list | tuple)
     return templates
 
 

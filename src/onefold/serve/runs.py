@@ -9,9 +9,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
+
 from onefold.actuators.schema import STATUSES
 from onefold.serve import bodies
-from onefold.serve.door import Host, JournalRow, ParkedItem, Verdict
+from onefold.serve.door import Host, JournalRow, Json, ParkedItem, Verdict
 from onefold.serve.routes import LIST_LIMIT, LIST_MOST, WAIT_MOST, Answer, Ask, Route, answer, number
 from onefold.serve.times import written
 from onefold.terms.errors import BadArguments, Fault
@@ -138,7 +140,12 @@ def journal_row(row: JournalRow) -> dict[str, Any]:
         "attempt": row.attempt,
         "at": written(row.at),
     }
-    return told | ({"result": row.result} if row.error is None else {"error": row.error})
+    return told | ({"result": as_json(row.result)} if row.error is None else {"error": as_json(row.error)})
+
+
+def as_json(value: Json) -> Json:
+    """A journaled value as JSON has it: a tuple of names is a list."""
+    return msgspec.json.decode(msgspec.json.encode(value))
 
 
 def verdict_json(verdict: Verdict) -> dict[str, Any]:
