@@ -90,25 +90,23 @@ def commit(engine: Engine, parties: Sequence[Party]) -> list[Landing]:
 
     Returns: the outcome of each. The transaction begins when everybody has decided, and only if somebody writes.
     """
+    landings: list[Landing] = []
+    left = parties
     try:
-        try:
-            engine.ready()
-        except Unusable as fault:
-            engine.rollback()
-            return [(p, Refused(fault.error)) for p in parties]
+        engine.ready()
         landings, bodies = _decide(engine, parties)
         if not bodies:
             engine.rollback()
             return landings
-        try:
-            engine.begin()
-        except Unusable as fault:
-            engine.rollback()
-            return [*landings, *((p, Refused(fault.error)) for p, _ in bodies)]
-        return landings + _all(engine, bodies)
+        left = [party for party, _ in bodies]
+        engine.begin()
+    except Exception as fault:  # noqa: BLE001 - the door: nothing is written yet, and everybody is told
+        engine.rollback()
+        return [*landings, *((party, Refused(told(fault))) for party in left)]
     except BaseException:
         engine.rollback()
         raise
+    return landings + _all(engine, bodies)
 
 
 def attempt(engine: Engine, body: Body[Any], alone: bool) -> Outcome[Any]:
@@ -155,7 +153,7 @@ def told(fault: Exception) -> OnefoldError:
         return fault.error
     if isinstance(fault, OnefoldError):
         return fault
-    broken = Broken(f"a transaction body raised {type(fault).__name__}: {fault}")
+    broken = Broken(f"a transaction met {type(fault).__name__}: {fault}")
     broken.__cause__ = fault
     return broken
 
@@ -201,14 +199,21 @@ def _all(engine: Engine, bodies: Sequence[tuple[Party, Body[Any]]]) -> list[Land
         return [_singly(engine, party, body) for party, body in bodies]
     except Lost as lost:
         return [(p, Unknown(lost.error) if isinstance(o, Done) else o) for p, o in landings]
+    except Exception as fault:  # noqa: BLE001 - the door: a fault of the engine itself must not leave its parties waiting
+        engine.rollback()
+        return [(p, Unknown(told(fault))) for p, _ in bodies]
+    except BaseException:
+        engine.rollback()
+        raise
     return landings
 
 
 def _singly(engine: Engine, party: Party, body: Body[Any]) -> Landing:
     try:
         engine.begin()
-    except Unusable as fault:
-        return (party, Refused(fault.error))
+    except Exception as fault:  # noqa: BLE001 - the door: as for all together
+        engine.rollback()
+        return (party, Refused(told(fault)))
     return _all(engine, [(party, body)])[0]
 
 

@@ -14,7 +14,7 @@ from contextlib import asynccontextmanager
 from typing import Any, TypeVar
 
 from onefold.store.batch import Engine, Landing, commit
-from onefold.store.contract import Answer, Body, Outcome, Party, Query
+from onefold.store.contract import Answer, Body, Outcome, Party, Query, Refused
 from onefold.terms.errors import NotOpen
 
 T = TypeVar("T")
@@ -118,17 +118,29 @@ class Lane:
             self._pass_on()
 
     def abandon(self) -> None:
-        """Take nobody any more, commit nothing that waits, tell nobody."""
+        """Take nobody any more, commit nothing that waits, tell nobody. Holders still waiting get NotOpen."""
         self._closed = True
         self._waiting.clear()
+        self._turn_away()
 
     def close(self) -> None:
-        """Commit what waits, then take nobody any more. Holders still waiting get NotOpen."""
+        """Commit what waits, then take nobody any more. Who waits for a holder to end gets NotOpen."""
         self._closed = True
-        while self._waiting and not self._held:
-            self._flush()
+        self._turn_away()
+        while self._waiting:
+            try:
+                if self._held:
+                    waiting, self._waiting = self._waiting, []
+                    self._tell([(party, Refused(NotOpen(f"The space {self._name!r}"))) for party in waiting])
+                else:
+                    self._flush()
+            except Exception as fault:  # noqa: BLE001 - the door: a party that cannot hear must not keep a space open
+                self._loop.call_exception_handler({"message": f"while {self._name!r} closed", "exception": fault})
+
+    def _turn_away(self) -> None:
         for turn in self._free:
-            turn.set_exception(NotOpen(f"The space {self._name!r}"))
+            if not turn.done():
+                turn.set_exception(NotOpen(f"The space {self._name!r}"))
         self._free.clear()
 
     def _pass_on(self) -> None:

@@ -76,6 +76,8 @@ class Door:
                 result = await self._inside(handle, partial(step, handle), budget_ms / 1000, name)
                 if handle.fallen is not None:
                     raise handle.fallen
+                if handle.fenced:
+                    raise StepFenced(name)  # the space was closed meanwhile
                 return finish(conn, result)
             finally:
                 handle.fenced = True

@@ -8,16 +8,17 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any
 
-from onefold.store.contract import Append, AuthorSpace, Body, Last, Put, Refusal, Refused, Tx
-from onefold.terms.errors import BadStatement, Busy, LoadRefused, NotFound, OnefoldError, StepFenced
+from onefold.store.contract import Append, AuthorSpace, Body, Last, Outcome, Put, Refusal, Refused, Tx
+from onefold.terms.errors import BadStatement, Busy, LoadRefused, NotFound, NotOpen, OnefoldError, StepFenced
 from onefold.testing.store_suite.ground import (
     Asking,
     Disk,
     Ground,
+    Member,
     Unfulfilled,
     done,
     expect,
@@ -218,6 +219,38 @@ async def steps_run_alone(ground: Ground) -> None:
     expect((sorted(await _notes(space)), await rows(space, TASK)), ([1, 2], [task(2), task(3)]), "the rows")
 
 
+@promise("a space that closes while a step runs fences it, refuses who waited, and is whole for who opens it next")
+async def closing_fences_steps(ground: Ground) -> None:
+    space = await _opened(ground)
+    inside, go = threading.Event(), threading.Event()
+
+    def waits(tx: Tx) -> None:
+        inside.set()
+        go.wait(AMPLE_MS / 1000)
+
+    running = asyncio.create_task(_raise_of(space.author(_noting(2, waits), _journal, budget_ms=AMPLE_MS)))
+    await asyncio.to_thread(inside.wait, AMPLE_MS / 1000)
+    second = asyncio.create_task(_raise_of(space.author(_noting(3), _journal, budget_ms=AMPLE_MS)))
+    waiting = Member("waiting", writing(Put(TASK, [task(4)])))
+    space.join(waiting)
+    await turns()
+    await ground.close()
+    refused(await waiting.outcome, NotOpen)
+    expect(await second, NotOpen, "what the step was told that waited for its turn")
+    space = await ground.open()
+    await write(space, Put(TASK, [task(5)]))
+    go.set()
+    expect(await running, StepFenced, "what the step was told that ran")
+    expect((await _notes(space), await rows(space, TASK)), ({1: "from the migration"}, [task(5)]), "the rows")
+
+
+async def _raise_of(step: Awaitable[Outcome[Any]]) -> type[OnefoldError] | Outcome[Any]:
+    try:
+        return await step
+    except OnefoldError as error:
+        return type(error)
+
+
 @promise("values are bound and never become SQL, and each statement comes alone")
 async def values_are_bound(ground: Ground) -> None:
     space = await _opened(ground)
@@ -345,6 +378,7 @@ CHECKS = (
     steps_are_fenced,
     handles_end,
     steps_run_alone,
+    closing_fences_steps,
     values_are_bound,
     transactions_stand,
     authors_migrate,
