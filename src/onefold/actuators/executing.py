@@ -121,11 +121,11 @@ class Execution:
         try:
             self.home.advance()
         except BaseException as fault:  # the pass itself broke: it is answered by no outcome, and run again
-            self.broke(fault)
+            self._broke(fault)
             if not isinstance(fault, Exception):
                 raise
 
-    def broke(self, fault: BaseException) -> None:
+    def _broke(self, fault: BaseException) -> None:
         if not self.done.done():
             self.done.set_exception(fault)
 
@@ -152,19 +152,23 @@ class Execution:
             self.done.set_result(None)
 
     def abandon(self, call: StepCall) -> None:
-        task = self.tasks.pop(call.id, None)
+        task = self.tasks.pop(self._id(call, call.attempt + 1), None)
         if task is not None:
             task.cancel()
 
     def begin(self, call: StepCall, attempt: int) -> None:
-        id = f"{call.id}/{self.state.round}.{attempt}"
+        id = self._id(call, attempt)
         coro: Coroutine[Any, Any, None]
         if call.acting.kind == "db":
             coro = self._database(DatabaseAttempt(call, attempt), id)
         else:
             doubtful = call.id in self.state.trying
             coro = self._attempt(Attempt(self.actor, call, attempt, id=id, owner=self.owner, doubtful=doubtful))
-        self.tasks[call.id] = self.host.create_task(coro, context=call.context)
+        self.tasks[id] = self.host.create_task(coro, context=call.context)
+
+    def _id(self, call: StepCall, attempt: int) -> str:
+        """The id of an attempt's event: the round stands in it, so that an attempt made anew is a new one."""
+        return f"{call.id}/{self.state.round}.{attempt}"
 
     def register(self, waits: tuple[Wait, ...], released: tuple[str, ...], unread: tuple[str, ...]) -> None:
         told = msgspec.json.encode(([wait.call for wait in waits], released, unread))
@@ -172,55 +176,48 @@ class Execution:
         self.tasks[id] = self.host.create_task(self._register(Waiting(waits, released, unread), id))
 
     async def _register(self, event: Waiting, id: str) -> None:
-        with _Told(self, id):
+        try:
             await self.actor.fold(event, id)
-            self.home.registered()
+        except BaseException as fault:  # noqa: BLE001 - the door: a fold that failed ends the pass as a fault
+            self._over(id, fault)
+            return
+        self._over(id)
+        self.home.registered()
         self._advance()
 
     async def _attempt(self, attempt: Attempt) -> None:
         call = attempt.call
-        with _Told(self, call.id):
-            try:
-                event = await attempt.outcome()
-            except Unfit as unfit:
-                self.home.fail(call.name, unfit.fault, attempt.number)
-                return
+        try:
+            event = await attempt.outcome()
             if event is None:
                 self.home.doubt(call.name, attempt.why)
             else:
                 await self.actor.fold(event, attempt.id)
+        except Unfit as unfit:
+            self.home.fail(call.name, unfit.fault, attempt.number)
+        except BaseException as fault:  # noqa: BLE001 - the door: a fold that failed ends the pass as a fault
+            self._over(attempt.id, fault)
+            return
+        self._over(attempt.id)
 
     async def _database(self, attempt: DatabaseAttempt, id: str) -> None:
         call = attempt.call
-        with _Told(self, call.id):
-            try:
-                failed = await attempt.commit(self.actor, id)
-            except Unfit as unfit:
-                self.home.fail(call.name, unfit.fault, attempt.number)
-                return
+        try:
+            failed = await attempt.commit(self.actor, id)
             if failed is not None:
                 await self.actor.fold(failed, id)
+        except Unfit as unfit:
+            self.home.fail(call.name, unfit.fault, attempt.number)
+        except BaseException as fault:  # noqa: BLE001 - the door: a fold that failed ends the pass as a fault
+            self._over(id, fault)
+            return
+        self._over(id)
 
-    def over(self, id: str, fault: BaseException | None) -> None:
+    def _over(self, id: str, fault: BaseException | None = None) -> None:
         """A task ended. What it raised is no outcome of a step: a fold failed, and the pass with it."""
-        if self.tasks.get(id) is asyncio.current_task():
-            del self.tasks[id]
-        if fault is not None and not isinstance(fault, asyncio.CancelledError):
-            self.broke(fault)
-
-
-class _Told:
-    """Around a task's work: tells the execution how it ended."""
-
-    __slots__ = ("_execution", "_id")
-
-    def __init__(self, execution: Execution, id: str) -> None:
-        self._execution = execution
-        self._id = id
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, kind: object, fault: BaseException | None, trace: object) -> bool:
-        self._execution.over(self._id, fault)
-        return isinstance(fault, Exception)
+        self.tasks.pop(id, None)
+        if fault is not None:
+            if not isinstance(fault, asyncio.CancelledError):
+                self._broke(fault)
+            if not isinstance(fault, Exception):
+                raise fault

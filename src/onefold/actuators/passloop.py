@@ -27,6 +27,7 @@ from onefold.terms.errors import OutsideStep, Suspended
 log = logging.getLogger("onefold.actuators")
 running_loop = events._get_running_loop
 _set_running_loop = events._set_running_loop
+_current_tasks: dict[Any, Any] = asyncio.tasks._current_tasks  # type: ignore[attr-defined]
 BUDGET = 1_000_000
 """Callbacks in one drive. A real pass needs a handful an await; one that only spins would hold the process."""
 
@@ -134,8 +135,8 @@ class _Tasks(AbstractEventLoop):
 
     def path(self) -> Path:
         """Of the task that runs now, or of the loose callbacks."""
-        task = asyncio.current_task(self)
-        return task.path if isinstance(task, PassTask) else self.loose
+        task = _current_tasks.get(self)
+        return task.path if type(task) is PassTask else self.loose
 
     def call_soon(  # type: ignore[override]  # a handle of ours
         self, callback: Callable[..., Any], *args: Any, context: Context | None = None
