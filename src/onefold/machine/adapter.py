@@ -103,7 +103,7 @@ def from_machine(
         effects=owing,
         events=names | {ALARM, ANSWER},
     )
-    _check(name, loaded, names, wake)
+    _check(name, loaded, wake)
     decides = _Decides(loaded, wake)
     body = _answers((*guards.values(), *actions.values(), *effects.values()))
 
@@ -217,6 +217,9 @@ def _events(name: str, key: Callable[[Any], str]) -> list[type]:
     if first is None or not all(isinstance(member, type) for member in members):
         told = "annotate its parameter with the events it takes, as in `def which(event: Start | Stop) -> str`"
         raise LoadRefused([Finding(f"chart {name}, key", told)])
+    for taken in sorted({member.__name__ for member in members} & {ALARM, ANSWER}):
+        told = f"{taken!r} is the kernel's event; call the class something else"
+        raise LoadRefused([Finding(f"chart {name}, key", told)])
     return members
 
 
@@ -253,11 +256,9 @@ def _of(generic: Any, argument: Any) -> Any:
     return generic[argument]
 
 
-def _check(name: str, chart: Chart, events: set[str], wake: Callable[[Any], datetime | None] | None) -> None:
-    """Raises: LoadRefused for names that are the kernel's, and for an alarm that only one side knows of."""
+def _check(name: str, chart: Chart, wake: Callable[[Any], datetime | None] | None) -> None:
+    """Raises: LoadRefused for an alarm that only one side knows of."""
     found = []
-    for taken in sorted(events & {ALARM, ANSWER}):
-        found.append(Finding(f"chart {name}, key", f"{taken!r} is the kernel's event; call the class something else"))
     if wake is None and ALARM in chart.hears:
         found.append(Finding(f"chart {name}", "hears 'Alarm', but nothing wakes it; hand in `wake`"))
     if wake is not None and not chart.hears & {ALARM, "*"}:

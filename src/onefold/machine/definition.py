@@ -19,7 +19,7 @@ from onefold.machine.findings import NO_CODE, ROOT_KEYS, STATE_KEYS, Findings, P
 from onefold.machine.select import foresee
 from onefold.machine.states import link, order
 from onefold.machine.table import Chart, ContextCodec, Fill, Invoke, Kind, Node
-from onefold.terms.codec import canonical, parse
+from onefold.terms.codec import Json, canonical, parse
 from onefold.terms.errors import BadArguments, LoadRefused
 from onefold.terms.typed import codec_of
 
@@ -127,8 +127,7 @@ class _Family:
         fields: Collection[str] | None = None
         first: Fill = filled(raw.get("context", {}), (*path, "context"), ("input", ""), None, found)
         if context is not None:
-            codec = _codec(context, found)
-            start = codec.to_json(context) if codec is not None else {}
+            codec, start = _codec(context, found)
             fields = start.keys() if isinstance(start, dict) else None
             first = lambda one, two: start  # noqa: E731 - one value for every actor of this chart
             if "context" in raw:
@@ -203,12 +202,17 @@ def _together(one: Node, two: Node, first: Invoke, second: Invoke) -> bool:
     return shared.kind == "parallel"
 
 
-def _codec(context: object, found: Findings) -> ContextCodec | None:
+def _codec(context: object, found: Findings) -> tuple[ContextCodec | None, Json]:
+    """How a context is kept, and what the first one is as JSON."""
     try:
-        return codec_of(type(context))
+        codec = codec_of(type(context))
+        return codec, codec.to_json(context)
     except LoadRefused as refused:
         found.found += refused.findings
-        return None
+    except BadArguments as bad:
+        for fault in bad.faults:
+            found.refuse(("context", fault.field) if fault.field else ("context",), fault.problem)
+    return None, {}
 
 
 class _States:

@@ -8,6 +8,7 @@ or checked, and the first one read the clock.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping
 from typing import Any, Final
 
@@ -18,6 +19,7 @@ from onefold.terms.codec import Json
 from onefold.terms.typed import codec_of
 
 MARK: Final = "$"
+NAME: Final = re.compile(r"[A-Za-z0-9][\w-]*")  # nothing that begins with _ is anybody's business
 SCALARS: Final = (str, int, float, bool, type(None))
 
 
@@ -48,7 +50,7 @@ def _place(
 ) -> Fill:
     said = raw[MARK]
     root, *names = said.split(".") if isinstance(said, str) else [""]
-    if len(raw) != 1 or not isinstance(said, str) or not all(names) or any(name[:1] == "_" for name in names):
+    if len(raw) != 1 or not isinstance(said, str) or not all(NAME.fullmatch(name) for name in names):
         found.refuse(path, 'a place to fill is {"$": "context.name"} and nothing else, a path without code')
         return lambda one, two: None
     if root not in roots or not root:

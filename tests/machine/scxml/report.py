@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import sys
+import textwrap
 from collections import Counter, defaultdict
 from pathlib import Path
 from typing import Final
@@ -83,12 +84,8 @@ def _suite(files: dict[str, Verdict]) -> list[str]:
     for name in (name for name, found in files.items() if found.word == "passed"):
         folder, _, rest = name.rpartition("/")
         passed[folder].append(rest)
-    lines += [
-        "",
-        "Pass: "
-        + "; ".join(f"{folder + ': ' if folder else ''}{' '.join(names)}" for folder, names in passed.items())
-        + ".",
-    ]
+    said = "; ".join(f"{folder + ': ' if folder else ''}{' '.join(names)}" for folder, names in passed.items())
+    lines += ["", *textwrap.wrap(f"Pass: {said}.", 118)]
     return lines
 
 
