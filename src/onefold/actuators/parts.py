@@ -19,7 +19,11 @@ class Word(Struct, frozen=True, tag_field="type", tag=True, omit_defaults=True):
     """All words carry their class name as "type"."""
 
 
-class Trouble(Word, frozen=True):
+class Part(Struct, frozen=True, omit_defaults=True):
+    """What stands inside a word has one class where it stands, and says none."""
+
+
+class Trouble(Part, frozen=True):
     """Why something failed: `kind` is a class name or a code; `step` and `call` when a step ended the run."""
 
     kind: str
@@ -30,7 +34,7 @@ class Trouble(Word, frozen=True):
     data: Raw = NULL
 
 
-class Asking(Word, frozen=True):
+class Asking(Part, frozen=True):
     """What people are asked. need: how many must agree. not_by: who may not decide.
 
     offer: what they may edit, as JSON, and `rules`: the JSON schema that an edit must fit.
@@ -44,7 +48,7 @@ class Asking(Word, frozen=True):
     rules: Raw = NULL
 
 
-class Wait(Word, frozen=True):
+class Wait(Part, frozen=True):
     """A wait as a pass registers it: for `after` milliseconds from now, until an instant, or for ever."""
 
     call: str
