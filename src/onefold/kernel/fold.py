@@ -116,28 +116,17 @@ class Folder:
 
         `replies`: whether somebody is answered. Raises: TooLarge before anything was written.
         """
-        codecs = module.codecs
-        evolve = module.evolve
-        state, facts, written = base.state, decision.facts, NONE
-        if facts:
-            if module.own_words:
-                written = _write(facts)
-            else:
-                written, facts = codecs.fact.seal_many(facts)
-            for fact in facts:
-                state = evolve(state, fact)
+        state, facts, written = _evolved(module, base, decision.facts)
         seq = base.seq + len(facts)
         snapshot_seq = base.snapshot_seq
         if module.snapshot is not None and seq - snapshot_seq >= module.snapshot_every:
-            written, facts = codecs.fact.seal_many([*facts, module.snapshot(state)])
-            state = evolve(state, facts[-1])
-            seq += 1
-            snapshot_seq = seq
+            state, facts, written = _evolved(module, base, [*facts, module.snapshot(state)])
+            snapshot_seq = seq = seq + 1
         if len(written) > MAX_ROW_BYTES:
             raise TooLarge(f"the facts of {base.kind} {base.key}", len(written), MAX_ROW_BYTES)
         reply, reply_bytes = None, None
         if replies:
-            reply_bytes, reply = codecs.reply.seal(decision.reply)
+            reply_bytes, reply = module.codecs.reply.seal(decision.reply)
             if len(reply_bytes) > MAX_ROW_BYTES:
                 raise TooLarge(f"the reply of {base.kind} {base.key}", len(reply_bytes), MAX_ROW_BYTES)
         n = self._mint_turn()
@@ -178,6 +167,22 @@ class Folder:
             named.append((n, key, self._digest(item.port.encode() + b"\0" + body)))
         due = now if item.at is None else max(now, up(item.at))
         owed.append(Outstanding(n, key, item.port, body, 0, due, "ready", now))
+
+
+def _evolved(
+    module: Module[Any, Any, Any, Any, Any], base: Base, facts: Sequence[Any]
+) -> tuple[Any, Sequence[Any], bytes]:
+    """The state after these facts, the facts as a rebuild will see them, and their bytes."""
+    if not facts:
+        return base.state, facts, NONE
+    if module.own_words:
+        written = _write(facts)
+    else:
+        written, facts = module.codecs.fact.seal_many(facts)
+    state, evolve = base.state, module.evolve
+    for fact in facts:
+        state = evolve(state, fact)
+    return state, facts, written
 
 
 def _row_key(event: str, key: str) -> str:
