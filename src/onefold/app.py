@@ -96,7 +96,10 @@ class App:
         opened = self._opened
         opened.depth -= 1
         if opened.depth == 0 and opened.host is not None:
-            host, opened.host, opened.door = opened.host, None, None
+            host, opened.host = opened.host, None
+            door, opened.door = opened.door, None
+            if hasattr(door, "aclose"):
+                await door.aclose()
             await host.close()
 
     def __enter__(self) -> blocking.App:
