@@ -148,10 +148,13 @@ class Run:
         self.id = run.id
         self.key = run.key
         self.principal = run.principal
-        self.random: random.Random = run.random
         self.db = Database(crossing, run)
         self._cross = crossing.cross
         self._run = run
+
+    @property
+    def random(self) -> random.Random:
+        return self._run.random
 
     def now(self) -> datetime:
         return self._run.now()

@@ -33,6 +33,8 @@ class Home(Protocol):
 class Call(PassFuture):
     """One journaled call: the k-th on its path. A future of the pass, set by its entry."""
 
+    __slots__ = ("digest", "home", "id", "name")
+
     def __init__(self, home: Home, id: str, name: str, digest: str) -> None:
         PassFuture.__init__(self, home.loop)
         self.home = home
@@ -55,6 +57,8 @@ class StepCall(Call):
 
     resting: between a failed attempt and the next. now_ms: the pass's now where it was called.
     """
+
+    __slots__ = ("_listed", "acting", "args", "attempt", "context", "now_ms", "resting", "values", "which")
 
     def __init__(
         self, home: Home, id: str, digest: str, acting: Any, args: tuple[Any, ...], values: dict[str, Any], which: int
@@ -115,6 +119,8 @@ class StepCall(Call):
 
 class WaitCall(Call):
     """A wait. `read` makes the value of the entry that ends it, or raises what the program is told."""
+
+    __slots__ = ("read", "wait")
 
     def __init__(self, home: Home, wait: Wait, read: Callable[[Any], Any]) -> None:
         Call.__init__(self, home, wait.call, wait.name, wait.digest)

@@ -84,7 +84,7 @@ class Pass:
         Code that swallows Suspended and calls again would never come back. After PATIENCE times its call
         is made and never ends, so that the task can be closed where it waits.
         """
-        if self.patience:
+        if self.suspended or running_loop() is not self.loop:
             self._inside()
         path = self.at = self.loop.path()
         path.calls += 1
@@ -105,6 +105,8 @@ class Pass:
 
     def _inside(self) -> None:
         if self.suspended:
+            if not self.patience:
+                return
             self.patience -= 1
             raise Suspended
         if running_loop() is not self.loop:
@@ -160,26 +162,32 @@ class Pass:
     # --- the loop of a pass -----------------------------------------------------------------------
 
     def advance(self) -> None:
-        """Go on until every task is blocked and no entry is left, then start what is new."""
-        while self.outcome is None and self._blocked():
-            if self.root.done():
-                self.end(self._result())
-            elif self.queue:
-                self._hand(self.queue.popleft())
-            elif not self._go_on():
-                return
+        """Go on until every task is blocked and no entry is left, then start what is new.
 
-    def _blocked(self) -> bool:
-        """Drive every task until it is blocked. False while the function's own thread is at work."""
-        try:
-            if not self.away:
+        Returns at once while the function's own thread is at work: it calls again when it waits.
+        """
+        while self.outcome is None and not self.away:
+            try:
                 self.loop.drive()
-        except Spinning as fault:
-            self.end(Raised(self.seen, trouble_of(fault)))
+            except Spinning as fault:
+                self.end(Raised(self.seen, trouble_of(fault)))
+            except SystemExit:  # its task holds it too: the run fails, and the process goes on
+                continue
+            else:
+                if not self._handed():
+                    return
+
+    def _handed(self) -> bool:
+        """Every task is blocked: hand out one entry, or start what is new. False when nothing is left to do now."""
+        if self.away:
             return False
-        except SystemExit:  # its task holds it too: the run fails, and the process goes on
-            return self._blocked()
-        return not self.away
+        if self.root.done():
+            self.end(self._result())
+        elif self.queue:
+            self._hand(self.queue.popleft())
+        else:
+            return self._go_on()
+        return True
 
     def _hand(self, entry: Entry) -> None:
         id = entry.call
@@ -223,7 +231,7 @@ class Pass:
 
     def _register(self, waits: list[Wait]) -> None:
         """Make waits durable at once: steps still run, and the waits may end before they do."""
-        needless = any(isinstance(self.calls.get(id), WaitCall) for id in self.released)
+        needless = self.released and any(isinstance(self.calls.get(id), WaitCall) for id in self.released)
         if waits or self.unread or needless:
             released, unread = tuple(self.released), tuple(self.unread)
             self.released, self.unread = [], []

@@ -56,6 +56,8 @@ class Path:
 class PassFuture(asyncio.Future[Any]):
     """A future of a pass. Hashes by the order of making, the same in every replay: a set of these iterates alike."""
 
+    __slots__ = ("number",)
+
     def __init__(self, loop: PassLoop) -> None:
         asyncio.Future.__init__(self, loop=loop)
         loop.made = self.number = loop.made + 1
@@ -66,6 +68,8 @@ class PassFuture(asyncio.Future[Any]):
 
 class PassTask(asyncio.Task[Any]):
     """A task of a pass. `path` names it: "0" is the function, "0.1" the second task that it made."""
+
+    __slots__ = ("number", "path")
 
     def __init__(self, coro: Coroutine[Any, Any, Any], loop: PassLoop, path: Path, context: Context | None) -> None:
         loop.made = self.number = loop.made + 1  # before the base class: it puts the task into a set
@@ -278,7 +282,10 @@ class PassLoop(Refusing):  # type: ignore[misc]
             while ready:
                 handle = ready.popleft()
                 if not handle.dead:
-                    self._run(handle)
+                    try:
+                        handle.context.run(handle.function, *handle.args)
+                    except Exception as fault:  # noqa: BLE001 - the door: told, as asyncio does
+                        self.call_exception_handler({"message": "Exception in a callback", "exception": fault})
                 left -= 1
                 if not left:
                     raise Spinning(f"the function went on {self.budget} times without waiting for anything")
@@ -286,12 +293,6 @@ class PassLoop(Refusing):  # type: ignore[misc]
             sys.set_asyncgen_hooks(*hooks)
             _set_running_loop(outer)
             self.driving = False
-
-    def _run(self, handle: Callback) -> None:
-        try:
-            handle.context.run(handle.function, *handle.args)
-        except Exception as fault:  # noqa: BLE001 - the door: a callback's own exception is told, as asyncio does
-            self.call_exception_handler({"message": f"Exception in callback {handle.function!r}", "exception": fault})
 
     def _finalize(self, generator: AsyncGenerator[Any, Any]) -> None:
         """An async generator was dropped half way: its `finally` runs here, as a task of the pass."""

@@ -12,6 +12,7 @@ import random
 import uuid as uuids
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from datetime import datetime, timedelta
+from functools import cached_property
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, TypeVar, overload
 
@@ -71,8 +72,8 @@ class Stepper:
 class Run:
     """One run, as its function sees it. Outside of these verbs the function must give the same answer every time.
 
-    id: the run's id. key: what the caller named it, or None. principal: who it runs as. random: seeded
-    by the run's id. db: the actuator's own database.
+    id: the run's id. key: what the caller named it, or None. principal: who it runs as. db: the
+    actuator's own database.
     """
 
     def __init__(
@@ -81,13 +82,17 @@ class Run:
         self.id = id
         self.key = key
         self.principal = principal
-        seed = int.from_bytes(sha256(id.encode()).digest(), "big")
-        self.random = random.Random(seed)  # noqa: S311 - the same on every replay is what it is for
         self.db = Database(home)
         self._home = home
         self._owner = owner
         self._ports = ports
         self._steppers: dict[Any, Stepper] = {}  # those without options, made once a pass
+
+    @cached_property
+    def random(self) -> random.Random:
+        """Seeded by the run's id: the same chances on every replay."""
+        seed = int.from_bytes(sha256(self.id.encode()).digest(), "big")
+        return random.Random(seed)  # noqa: S311 - to be the same on every replay is what it is for
 
     def now(self) -> datetime:
         """The instant of the newest thing this run was told: the same on every replay."""
