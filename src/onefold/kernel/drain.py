@@ -16,7 +16,7 @@ from onefold.kernel.port import Promise
 FIRST_MS = 1_000  # providers that fail fast recover within seconds
 AT_MOST_MS = 15 * 60_000  # four times an hour is polite to a provider that is down for long
 LIMIT = 20  # with the two above: about three and a half hours of tries
-FRESH_MS = 1_000  # a row whose owner died before the first send is found after this long
+FRESH_MS = 1_000  # a row whose owner died before it was sent is found after this long
 IN_FLIGHT_MS = 5_000  # the longest that a send whose process died stays unnoticed
 
 UNCERTAIN = "the process ended while it was being sent, and this port can neither dedupe nor be asked"
@@ -46,12 +46,13 @@ def looked_at(row: Outstanding, now: int) -> int:
     """When an outstanding row must be looked at again, should nobody come back to it before.
 
     One on its way is given as long again as it has been on its way already: what dies with its process
-    is put off by no more than it had run, and a long send does not ring each second.
+    is put off by no more than it had run, and a long send does not ring each second. One that is due
+    leaves as soon as the commit that looks at it is done.
     """
     assert row.next_at is not None
     if row.in_flight:
         return now + min(IN_FLIGHT_MS, max(FRESH_MS, now - row.since))
-    return max(row.next_at, now + 1)
+    return row.next_at if row.next_at > now else now + FRESH_MS
 
 
 def given_up(row: Outstanding) -> Outstanding:

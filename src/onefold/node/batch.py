@@ -193,7 +193,7 @@ class Batch:
             base = resident.base
             if alarm.written:
                 put.append((base.actor, base.kind, base.slot, alarm.at, alarm.tries, alarm.error))
-            elif resident.alarm.written:
+            else:
                 gone.append((base.actor,))
         writes: list[Write] = []
         if put:

@@ -180,6 +180,8 @@ class Lane:
         base.snapshot_seq = folded.snapshot_seq
         base.last = folded.n
         base.at = now
+        for item in folded.owed:
+            resident.coming[item.n] = item
         beside = self._beside.get(base.kind)
         if beside is not None and folded.facts:
             batch.put_beside(turn, beside(base, folded.facts))
@@ -193,7 +195,8 @@ class Lane:
             batch.removed.append((turn.removes,))
         if turn.change is not None:
             batch.changed.append((resident, turn.change))
-            row = batch.alarms.get(resident, resident.alarm)
+            resident.coming[turn.change.n] = turn.change
+            row = self._row(batch, resident)
             if tightened(row, turn.change.next_at):
                 batch.alarms[resident] = Alarm(turn.change.next_at, row.tries, row.error, True)
         if turn.alarm is not None:
@@ -201,6 +204,14 @@ class Lane:
         batch.turns.append(turn)
 
     # --- the alarm row --------------------------------------------------------------------
+
+    def _row(self, batch: Batch, resident: Resident) -> Alarm:
+        """The alarm row as it will be once all that is decided is committed."""
+        row = batch.alarms.get(resident)
+        if row is None:
+            decided = (one.alarms[resident] for one in reversed(self._flying) if resident in one.alarms)
+            row = next(decided, resident.alarm) if self._flying else resident.alarm
+        return row
 
     def _wake(self, resident: Resident) -> int | None:
         wake = resident.module.wake
@@ -211,7 +222,7 @@ class Lane:
         """Write the alarm row if it must be: tightened, or `exact` after a ring and when an actor comes to rest."""
         resident = turn.resident
         wake = self._wake(resident)
-        row = batch.alarms.get(resident, resident.alarm)
+        row = self._row(batch, resident)
         if resident.failed_wake is not None:
             if wake == resident.failed_wake:
                 wake = row.at
@@ -230,13 +241,10 @@ class Lane:
             batch.alarms[resident] = Alarm(due, row.tries, row.error, True)
 
     def _owed_due(self, resident: Resident, now: int, without: int | None = None) -> int | None:
-        """The soonest instant at which an outstanding row must be looked at again."""
+        """The soonest instant at which an outstanding row must be looked at again, uncommitted ones too."""
+        rows = {**resident.owed, **resident.coming} if resident.coming else resident.owed
         return min(
-            (
-                looked_at(item, now)
-                for item in resident.owed.values()
-                if item.next_at is not None and item.n != without
-            ),
+            (looked_at(item, now) for item in rows.values() if item.next_at is not None and item.n != without),
             default=None,
         )
 
@@ -247,7 +255,7 @@ class Lane:
         owed = self._owed_due(resident, now)
         if wake is not None and wake <= now:
             resident.failed_wake = wake
-            row = after_failure(resident.alarm, now, str(fault) if fault else NO_CHANGE)
+            row = after_failure(self._row(batch, resident), now, str(fault) if fault else NO_CHANGE)
             if owed is not None and (row.at is None or owed < row.at):
                 row = Alarm(owed, row.tries, row.error, True)
         else:
@@ -322,6 +330,7 @@ class Lane:
                 resident.owed.pop(turn.removes, None)
             elif turn.change is not None:
                 resident.owed[turn.change.n] = turn.change
+                resident.arrived(turn.change)
             folded = turn.folded
             if folded is not None:
                 resident.durable = folded.state
@@ -329,6 +338,7 @@ class Lane:
                 for item in folded.owed:
                     if item.n not in batch.unowed:
                         resident.owed[item.n] = item
+                    resident.arrived(item)
                 turn.answer()
                 after.folded(resident, folded)
             else:

@@ -26,7 +26,8 @@ Watch = Callable[[Sequence[Any]], None]
 class Resident:
     """`base` is the head: turns decide on it. `durable` is what reads show.
 
-    pending: turns queued or committing. owed: outstanding rows, by number, as committed.
+    pending: turns queued or committing. owed: outstanding rows, by number, as committed; coming: rows that
+    are decided and not committed yet. alarm: the row as committed.
     failed_wake: the wake instant (ms) whose fold failed; it counts from the row's retry.
     """
 
@@ -34,6 +35,7 @@ class Resident:
         "alarm",
         "at",
         "base",
+        "coming",
         "durable",
         "durable_seq",
         "failed_wake",
@@ -54,6 +56,7 @@ class Resident:
         self.durable_seq = base.seq
         self.alarm = alarm
         self.owed: dict[int, Outstanding] = {}
+        self.coming: dict[int, Outstanding] = {}
         self.fresh = fresh  # its actor row is not committed yet
         self.pending = 0
         self.sending = 0
@@ -65,6 +68,11 @@ class Resident:
     def idle(self) -> bool:
         """Whether it may be evicted: nothing queued, nothing on its way out, nobody watching."""
         return not (self.pending or self.sending or self.watchers)
+
+    def arrived(self, item: Outstanding) -> None:
+        """What was coming is committed. A later change of the same row may still be on its way."""
+        if self.coming.get(item.n) is item:
+            del self.coming[item.n]
 
 
 class Turn:
