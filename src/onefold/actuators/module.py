@@ -174,8 +174,10 @@ def _start(state: State, event: Start, at: int) -> Decision[Fact, Reply]:
     if state.status:
         return Decision(reply=Begun(state.run))
     fact = Started(event.run, event.program, at, event.input, event.key, event.principal, event.dedupe)
-    owed = Owed("pass", "pass/1", RunPass(event.run, 1))
-    return Decision(facts=[fact], owed=[owed], reply=Begun(event.run, event.nonce))
+    begun = Begun(event.run, event.nonce)
+    if event.over:
+        return Decision(facts=[fact, Finished(at, event.result)], reply=begun)
+    return Decision(facts=[fact], owed=[Owed("pass", "pass/1", RunPass(event.run, 1))], reply=begun)
 
 
 def _cancel(state: State, reason: str | None, at: int) -> Decision[Fact, Reply]:

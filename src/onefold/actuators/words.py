@@ -24,7 +24,8 @@ class Start(Word, frozen=True):
     """Create a run. `input` is the checked input as JSON, `principal` who it runs as.
 
     dedupe: what calls that agree on `dedupe_by` have in common. nonce: of the call; the reply gives
-    back that of the call which made the run.
+    back that of the call which made the run. over: the function ended without doing anything, and
+    `result` is what it gave.
     """
 
     run: str
@@ -34,6 +35,8 @@ class Start(Word, frozen=True):
     principal: str | None = None
     dedupe: str | None = None
     nonce: str = ""
+    over: bool = False
+    result: Raw = NULL
 
     @property
     def id(self) -> str:

@@ -8,6 +8,7 @@ Was wrong once: waiting woken by every commit of the run. A run of ten steps wok
 from __future__ import annotations
 
 import asyncio
+import re
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -25,7 +26,6 @@ from onefold.host.caller import Caller
 from onefold.host.core import Core
 from onefold.host.modules import Page, decided
 from onefold.host.starting import Started, StartVerbs, Turns
-from onefold.kernel.drain import again
 from onefold.store.contract import Query
 from onefold.terms.codec import canonical, digest
 from onefold.terms.errors import NotFound
@@ -36,6 +36,7 @@ ENDED = frozenset({"done", "failed", "cancelled"})
 RESTED = ENDED | {"parked"}
 __all__ = ["JournalRow", "RunVerbs", "Started"]
 
+_MOMENT = re.compile(r"[0-9]{1,15}")
 REMEMBERED = 100_000  # run ids whose actor is known without asking; about 20 MB
 
 
@@ -63,6 +64,7 @@ class RunVerbs(StartVerbs):
         self._actors: OrderedDict[str, ActorId] = OrderedDict()
         self._waiters: dict[ActorId, list[tuple[asyncio.Future[None], bool]]] = {}
         self._by_tag: dict[str, list[str]] = {}
+        self._at_once: dict[str, bool] = {}
         self._agreeing: dict[tuple[str, str | None, str | None], Turns] = {}
         for name in self._core.catalog.actuators:
             self._by_tag.setdefault(run_tag(name), []).append(name)
@@ -144,8 +146,7 @@ class RunVerbs(StartVerbs):
         at = await self._actor(run_id, caller)
         resident = await self._core.node.activate(at)
         for row in [row for row in resident.owed.values() if row.next_at is None]:
-            tried = again(row, self._core.clock.now())
-            await self._core.node.fold(at, None, b"", None, change=tried, replies=False, probe=False)
+            await self._core.once_more(at, row)
         id = self._chance(16).hex()
         await self._tell(at, f"retry/{id}", b"", Reopen(id, run_id))
         self._core.node.send_due(await self._core.node.activate(at))
@@ -269,4 +270,4 @@ def _position(after: str | None) -> tuple[int, str] | None:
     if after is None:
         return None
     started, _, run = after.partition(".")
-    return (int(started), run) if started.isdigit() else None
+    return (int(started), run) if _MOMENT.fullmatch(started) else None

@@ -13,6 +13,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from msgspec import structs
+
+from onefold.actuators.at_once import names_a_verb, result_of
 from onefold.actuators.declare import Actuator
 from onefold.actuators.receipt import Receipt
 from onefold.actuators.tables import RUN
@@ -75,6 +78,7 @@ class StartVerbs:
     _core: Core
     _chance: Callable[[int], bytes]
     _agreeing: dict[tuple[str, str | None, str | None], Turns]
+    _at_once: dict[str, bool]
     _remember: Callable[[str, ActorId], None]
     receipt: Callable[..., Awaitable[Receipt]]
 
@@ -147,6 +151,10 @@ class StartVerbs:
         start = call.actuator.start(
             run=run, input=call.written, key=key, principal=principal, dedupe=call.agreeing, nonce=nonce
         )
+        if self._ends_at_once(call.actuator):
+            result = result_of(call.actuator, start, self._core.clock.now())
+            if result is not None:
+                start = structs.replace(start, over=True, result=result)
         decide = partial(decided, call.actuator.module.decide, start)
         try:
             begun: Begun = await self._core.node.fold(at, door_id("start"), call.digest, decide, probe=key is not None)
@@ -154,6 +162,13 @@ class StartVerbs:
             raise KeyConflict(key or run) from None
         self._remember(run, at)
         return begun.nonce == nonce, at
+
+    def _ends_at_once(self, actuator: Actuator[Any, Any]) -> bool:
+        """Whether this actuator's function may end without an act: its code names no verb of its run."""
+        known = self._at_once.get(actuator.name)
+        if known is None:
+            known = self._at_once[actuator.name] = actuator.is_async and not names_a_verb(actuator.function)
+        return known
 
     async def _meet(self, call: Call) -> ActorId | None:
         """The unfinished run whose `dedupe_by` fields agree. Raises: KeyConflict when its other content differs."""
