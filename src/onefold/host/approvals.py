@@ -14,6 +14,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from onefold.actuators.approving import refusal
 from onefold.actuators.state import State
 from onefold.actuators.tables import RUN
 from onefold.actuators.words import Ask, Decided, Verdict
@@ -22,7 +23,7 @@ from onefold.host.core import Core
 from onefold.host.links import Bound, Choice, make, read
 from onefold.store.contract import Query
 from onefold.terms.codec import digest
-from onefold.terms.errors import NotFound
+from onefold.terms.errors import Contended, NotFound
 from onefold.terms.ids import ActorId, principal_of, principal_text
 from onefold.terms.instant import moment
 
@@ -166,9 +167,14 @@ class ApprovalVerbs:
             reason=reason,
             wait=wait,
         )
+        fault = refusal(await self._core.node.read(at), word)
+        if fault is not None:
+            raise fault
         verdict: Verdict = await self._tell(at, f"decide/{id}", b"", word)
         if verdict.outcome == "unknown":
             raise NotFound("approval", name)
+        if verdict.outcome == "refused":  # the approval changed between the look and the fold
+            raise refusal(await self._core.node.read(at), word) or Contended(f"the approval {name!r}")
         return Decision(verdict.outcome, verdict.by, None if verdict.at is None else moment(verdict.at))
 
 
