@@ -11,7 +11,7 @@ from pydantic import BaseModel, Field
 from onefold.actuators import Actuator, Run, actuator
 from onefold.actuators import blocking as plain
 from onefold.kernel.port import Step, dedupes
-from onefold.terms.errors import BadArguments, LoadRefused
+from onefold.terms.errors import BadArguments, LoadRefused, TooLarge
 
 
 class Refund(BaseModel):
@@ -97,6 +97,11 @@ def test_the_input_is_kept_as_canonical_json_and_read_back() -> None:
     assert refund_order.read_input(refund_order.written(order)) == order
     with pytest.raises(TypeError, match="refund_order takes a Refund, not a dict"):
         refund_order.written({"order_id": "7"})  # type: ignore[arg-type]
+
+
+def test_an_input_that_no_row_can_hold_is_refused() -> None:
+    with pytest.raises(TooLarge, match="the input of refund_order has"):
+        refund_order.written(Refund(order_id="x" * 1_000_000, amount=Decimal(1)))
 
 
 def test_calls_agree_by_the_fields_the_author_named() -> None:

@@ -26,6 +26,9 @@ MESSAGE_LIMIT = 4_000
 NEED_LIMIT = 100
 """People that must agree. More of them is a vote, which this is not."""
 
+OFFER_LIMIT = 16_384
+"""Bytes of an offer: a form that a person reads and edits."""
+
 
 def asking(
     label: str,
@@ -76,6 +79,8 @@ def _offered(label: str, offer: BaseModel) -> tuple[Raw, Raw]:
     if not isinstance(offer, BaseModel):
         raise TypeError(f"approval {label!r}: the offer must be a pydantic model, not {type(offer).__name__}")
     written = canonical(offer.model_dump(mode="json", by_alias=True))
+    if len(written) > OFFER_LIMIT:
+        raise ValueError(f"approval {label!r}: the offer has {len(written)} bytes; at most {OFFER_LIMIT} are kept")
     return Raw(written), Raw(canonical(marked(type(offer))))
 
 

@@ -15,12 +15,13 @@ from msgspec import Raw
 
 from onefold.actuators.calls import StepCall
 from onefold.actuators.stepping import Acting, own
-from onefold.actuators.troubles import told
+from onefold.actuators.troubles import Unfit, told
 from onefold.actuators.words import Stepped, Trying
 from onefold.kernel.port import Port, Step
-from onefold.terms.errors import Broken, HostError, OwnedElsewhere
+from onefold.terms.errors import Broken, HostError, OwnedElsewhere, TooLarge
 from onefold.terms.ids import ActorId, leaving_key
 from onefold.terms.instant import moment
+from onefold.terms.limits import MAX_ROW_BYTES
 
 DATABASE_BUDGET_MS = 5_000
 """A database step holds its space's only writer; longer than this, the other runs of the actuator are stalled."""
@@ -37,19 +38,19 @@ class Folding(Protocol):
     ) -> Awaitable[Any]: ...
 
 
-class Unfit(Exception):
-    """A result that cannot be written. `fault` says why."""
-
-    def __init__(self, fault: Exception) -> None:
-        self.fault = fault
-        super().__init__(str(fault))
+RESULT_LIMIT = MAX_ROW_BYTES - 8_192
+"""Bytes of a result: what fits into one row of the journal beside its names."""
 
 
-def _encoded(write: Callable[[Any], bytes], result: Any) -> Raw:
+def encoded(write: Callable[[Any], bytes], result: Any) -> Raw:
+    """A result as it is kept. Raises: Unfit."""
     try:
-        return Raw(write(result))
+        raw = write(result)
     except Exception as fault:
         raise Unfit(fault) from fault
+    if len(raw) > RESULT_LIMIT:
+        raise Unfit(TooLarge("the result", len(raw), RESULT_LIMIT))
+    return Raw(raw)
 
 
 class Attempt:
@@ -94,7 +95,7 @@ class Attempt:
                 self.why = f"it raised {type(fault).__name__} after it was sent"
                 return None
             return self._failed(fault)
-        return Stepped(call.id, call.name, call.digest, self.number, _encoded(acting.write, result))
+        return Stepped(call.id, call.name, call.digest, self.number, encoded(acting.write, result))
 
     async def _announced(self, port: Port[Any, Any]) -> bool:
         """Commit that an attempt leaves, before its first byte does. False: one may have left, and nobody can know."""
@@ -143,7 +144,7 @@ class DatabaseAttempt:
         call, acting = self.call, self.call.acting
 
         def event_of(value: Any) -> Stepped:
-            return Stepped(call.id, call.name, call.digest, self.number, _encoded(acting.write, value))
+            return Stepped(call.id, call.name, call.digest, self.number, encoded(acting.write, value))
 
         try:
             await actor.author(acting.function, event_of, id=id, budget_ms=DATABASE_BUDGET_MS)

@@ -24,8 +24,9 @@ from onefold.actuators.stepping import annotations_of
 from onefold.actuators.words import Start
 from onefold.kernel.port import Port
 from onefold.terms.codec import Json, canonical, digest
-from onefold.terms.errors import Finding, LoadRefused
+from onefold.terms.errors import Finding, LoadRefused, TooLarge
 from onefold.terms.ids import check_name, nearest
+from onefold.terms.limits import MAX_ROW_BYTES
 from onefold.terms.typed import codec_of
 
 if TYPE_CHECKING:
@@ -37,6 +38,8 @@ Webhook = Literal["standard", "stripe", "github", "slack"]
 LongWait = Literal["auto", "receipt", "task"]
 HINTS = {"read_only": False, "destructive": True, "idempotent": False, "open_world": True}
 """What is said of a tool whose author says nothing: the careful answer to each."""
+INPUT_LIMIT = MAX_ROW_BYTES - 65_536
+"""Bytes of a run's input: a notice shows it beside its message, in one row."""
 HOST = re.compile(r"https://[a-z0-9]([a-z0-9.-]*[a-z0-9])?(:\d{1,5})?", re.ASCII)
 VARIABLE = re.compile(r"env:[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 
@@ -90,12 +93,15 @@ class Actuator(Generic[I, O]):
         return cast(I, check_arguments(self.model, self.input_schema["properties"], arguments))
 
     def written(self, value: I | None) -> bytes:
-        """The input as canonical JSON, kept with the run. Raises: TypeError for a value of another class."""
+        """The input as canonical JSON, kept with the run. Raises: TypeError for another class, TooLarge."""
         if self.model is None:
             return b"null"
         if not isinstance(value, self.model):
             raise TypeError(f"{self.name} takes a {self.model.__name__}, not a {type(value).__name__}")
-        return canonical(value.model_dump(mode="json", by_alias=True))
+        raw = canonical(value.model_dump(mode="json", by_alias=True))
+        if len(raw) > INPUT_LIMIT:
+            raise TooLarge(f"the input of {self.name}", len(raw), INPUT_LIMIT)
+        return raw
 
     def agreeing(self, value: I | None) -> str | None:
         """What this call shares with those that agree on `dedupe_by`: a digest, or None without such fields."""

@@ -15,9 +15,8 @@ from hashlib import blake2b
 from typing import Any, Protocol, TypeVar
 
 import msgspec
-from msgspec import Raw
 
-from onefold.actuators.attempting import Attempt, DatabaseAttempt, Unfit
+from onefold.actuators.attempting import Attempt, DatabaseAttempt, encoded
 from onefold.actuators.blocking import Crossing
 from onefold.actuators.calls import StepCall
 from onefold.actuators.declare import Actuator
@@ -26,8 +25,10 @@ from onefold.actuators.passing import Pass
 from onefold.actuators.passloop import PassTask, Path
 from onefold.actuators.run import Run
 from onefold.actuators.state import GOING, State
+from onefold.actuators.troubles import Unfit
 from onefold.actuators.words import ENDINGS, ENTRIES, Diverged, Event, Fact, PassEnded, Rested, Waiting
 from onefold.store.contract import Tx
+from onefold.terms.errors import CallerError
 from onefold.terms.ids import ActorId
 
 T = TypeVar("T")
@@ -107,7 +108,7 @@ class Execution:
     def _launch(self, args: tuple[Any, ...]) -> None:
         """Make the root task, path "0"."""
         home, actuator = self.home, self.actuator
-        home.finish = lambda value: Raw(actuator.result.encode(value))
+        home.finish = lambda value: encoded(actuator.result.encode, value)
         if actuator.is_async:
             coro = actuator.function(*args)
         else:
@@ -178,6 +179,8 @@ class Execution:
     async def _register(self, event: Waiting, id: str) -> None:
         try:
             await self.actor.fold(event, id)
+        except CallerError as refused:  # what the store will never take: the run cannot go on
+            self.home.fail("the waits", refused, 1)
         except BaseException as fault:  # noqa: BLE001 - the door: a fold that failed ends the pass as a fault
             self._over(id, fault)
             return
@@ -193,8 +196,8 @@ class Execution:
                 self.home.doubt(call.name, attempt.why)
             else:
                 await self.actor.fold(event, attempt.id)
-        except Unfit as unfit:
-            self.home.fail(call.name, unfit.fault, attempt.number)
+        except (Unfit, CallerError) as unfit:
+            self.home.fail(call.name, unfit, attempt.number)
         except BaseException as fault:  # noqa: BLE001 - the door: a fold that failed ends the pass as a fault
             self._over(attempt.id, fault)
             return
@@ -206,8 +209,8 @@ class Execution:
             failed = await attempt.commit(self.actor, id)
             if failed is not None:
                 await self.actor.fold(failed, id)
-        except Unfit as unfit:
-            self.home.fail(call.name, unfit.fault, attempt.number)
+        except (Unfit, CallerError) as unfit:
+            self.home.fail(call.name, unfit, attempt.number)
         except BaseException as fault:  # noqa: BLE001 - the door: a fold that failed ends the pass as a fault
             self._over(id, fault)
             return

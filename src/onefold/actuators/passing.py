@@ -17,8 +17,10 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from typing import Any, Protocol
 
+from msgspec.structs import replace
+
 from onefold.actuators.calls import Call, Known, StepCall, TimerCall, WaitCall
-from onefold.actuators.parts import Trouble, Wait
+from onefold.actuators.parts import Wait
 from onefold.actuators.passloop import DurableTimer, PassLoop, PassTask, Spinning, running_loop
 from onefold.actuators.state import Open, State
 from onefold.actuators.troubles import trouble_of
@@ -28,6 +30,10 @@ from onefold.terms.errors import Suspended
 
 PATIENCE = 1_000
 """How often an ended pass raises Suspended. A `finally` block makes a handful of calls."""
+
+
+BATCH = 1_000
+"""Waits in one fold: about 150 KB, of the megabyte that a row may have."""
 
 
 class Executor(Protocol):
@@ -150,9 +156,9 @@ class Pass:
             self.end(Rested(self.seen))
 
     def fail(self, name: str, fault: BaseException, attempt: int) -> None:
-        """A step's result cannot be written: the run fails at once."""
+        """What a step brought can never be kept: the run fails at once."""
         if self.outcome is None:
-            self.end(Raised(self.seen, Trouble(type(fault).__name__, str(fault), name, attempt)))
+            self.end(Raised(self.seen, replace(trouble_of(fault), step=name, attempts=attempt)))
 
     def doubt(self, name: str, why: str) -> None:
         """A port that cannot be asked may have acted: a person must look."""
@@ -223,7 +229,7 @@ class Pass:
                 self.waiting[call.id] = call
                 if known is None:
                     waits.append(call.wait)
-        if self.running or self.folding:
+        if self.running or self.folding or len(waits) > BATCH:
             self._register(waits)
         else:
             self._rest(waits)
@@ -235,8 +241,10 @@ class Pass:
         if waits or self.unread or needless:
             released, unread = tuple(self.released), tuple(self.unread)
             self.released, self.unread = [], []
-            self.folding += 1
-            self.executor.register(tuple(waits), released, unread)
+            for start in range(0, max(len(waits), 1), BATCH):
+                self.folding += 1
+                self.executor.register(tuple(waits[start : start + BATCH]), released, unread)
+                released = unread = ()
 
     def _rest(self, waits: list[Wait]) -> None:
         for id, known in self.open.items():

@@ -20,6 +20,7 @@ from asyncio import AbstractEventLoop, events
 from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Iterable
 from contextvars import Context, copy_context
+from hashlib import blake2b
 from typing import Any, NoReturn
 
 from onefold.terms.errors import OutsideStep, Suspended
@@ -30,6 +31,10 @@ _set_running_loop = events._set_running_loop
 _current_tasks: dict[Any, Any] = asyncio.tasks._current_tasks  # type: ignore[attr-defined]
 BUDGET = 1_000_000
 """Callbacks in one drive. A real pass needs a handful an await; one that only spins would hold the process."""
+
+
+PATH_LIMIT = 100
+"""Characters of a path: it stands in keys and ids. Tasks nested deeper are named by the hash of theirs."""
 
 
 class Spinning(RuntimeError):
@@ -50,7 +55,8 @@ class Path:
 
     def child(self) -> str:
         self.children += 1
-        return f"{self.name}.{self.children - 1}"
+        name = f"{self.name}.{self.children - 1}"
+        return name if len(name) <= PATH_LIMIT else f"h{blake2b(name.encode(), digest_size=16).hexdigest()}"
 
 
 class PassFuture(asyncio.Future[Any]):

@@ -23,6 +23,14 @@ DATA_LIMIT = 4_000
 """Bytes of an exception's attributes; more are left out."""
 
 
+class Unfit(Exception):
+    """A result that cannot be written. `fault` says why."""
+
+    def __init__(self, fault: Exception) -> None:
+        self.fault = fault
+        super().__init__(str(fault))
+
+
 def told(fault: BaseException) -> Trouble:
     """An exception as data: its class's name, its message, and those of its attributes that are JSON."""
     data = {name: value for name, value in vars(fault).items() if not name.startswith("_") and _is_json(value)}
@@ -32,6 +40,8 @@ def told(fault: BaseException) -> Trouble:
 
 def trouble_of(fault: BaseException) -> Trouble:
     """An exception that ended the function. Of a group, its first; a failed step names itself."""
+    if isinstance(fault, Unfit):
+        fault = fault.fault
     while isinstance(fault, BaseExceptionGroup) and fault.exceptions:
         fault = fault.exceptions[0]
     if isinstance(fault, StepFailed):
