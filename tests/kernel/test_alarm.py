@@ -51,4 +51,5 @@ def test_failures_back_off_to_a_bound_and_end_in_a_park_with_the_last_error() ->
 
     parked = after_failure(row, now, "the last")
     assert (parked.at, parked.error, parked.parked) == (None, "the last", True)
-    assert not tightened(parked, 0)
+    assert not tightened(parked, None)
+    assert tightened(parked, now), "what is owed beside a parked wake rings all the same"

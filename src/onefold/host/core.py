@@ -8,7 +8,8 @@ Was wrong once: each verb opened what it needed. Two of them opened one file, an
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from onefold.host.catalog import Catalog
@@ -16,6 +17,7 @@ from onefold.host.clock import Clock
 from onefold.host.config import Config
 from onefold.host.driver import Driver
 from onefold.host.sender import Sender
+from onefold.kernel.drain import again
 from onefold.kernel.fold import Folded, Folder, Outstanding
 from onefold.kernel.module import Module
 from onefold.kernel.port import Local, Port
@@ -25,6 +27,7 @@ from onefold.node.node import Home, Node
 from onefold.node.resident import Resident
 from onefold.store.contract import AuthorSpace, Query, Schema, World
 from onefold.terms.codec import digest
+from onefold.terms.errors import OnefoldError
 from onefold.terms.ids import ActorId
 
 MAIN = "main"
@@ -36,6 +39,27 @@ def nowhere(point: str) -> None:
 
 
 Heard = Callable[[Resident, Folded], None]
+
+
+def take_up(row: Outstanding) -> bool:
+    """Take a parked row for one person. False when it is not parked any more, or somebody else has it.
+
+    Was wrong once: each person's retry written as it came. The second put a row that was being sent back to
+    where it had been, and a port that cannot dedupe paid twice.
+    """
+    free = row.next_at is None and not row.in_flight
+    row.in_flight = row.in_flight or free
+    return free
+
+
+@contextmanager
+def left_as_it_was(row: Outstanding) -> Iterator[None]:
+    """A row that was taken up, and left again where what its person wanted was refused."""
+    try:
+        yield
+    except OnefoldError:
+        row.in_flight = False
+        raise
 
 
 class Place:
@@ -133,6 +157,13 @@ class Core:
         self.driver.abandon()
         await self.sender.close(0)
         self.world.abandon()
+
+    async def once_more(self, at: ActorId, row: Outstanding) -> None:
+        """A person wants a parked row tried again. One that another person has just taken up is theirs."""
+        if take_up(row):
+            change = again(row, self.clock.now())
+            with left_as_it_was(row):
+                await self.node.fold(at, None, b"", None, change=change, replies=False, probe=False)
 
     # --- told by the node -------------------------------------------------------------------
 

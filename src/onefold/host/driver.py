@@ -11,15 +11,15 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Protocol
 
 from onefold.host.clock import Clock
 from onefold.kernel.tables import ALARM
 from onefold.node.node import Node
-from onefold.node.resident import Resident
 from onefold.store.contract import Each, Query
-from onefold.terms.errors import OnefoldError
+from onefold.terms.errors import OnefoldError, WaitsForCode
+from onefold.terms.ids import ActorId
 
 AT_ONCE = 512  # alarms a look, for each kind: as many as one commit takes
 BEAT_MS = 30_000  # the janitor's beat: how long a wake that was lost may stay unnoticed
@@ -62,6 +62,7 @@ class Driver:
         self._beat_at = 0
         self._task: asyncio.Task[None] | None = None
         self._quiet = asyncio.Event()
+        self._left_out: dict[tuple[str, int], int] = {}  # alarms that cannot be rung, and until when
         self.rung = 0
 
     def start(self) -> None:
@@ -120,40 +121,52 @@ class Driver:
         """Ring all that is due in one space, then learn when the next is."""
         try:
             while not self._stopping:
-                rows = await where.look(due(where.kinds, now))
-                if not rows:
+                self._left_out = {who: until for who, until in self._left_out.items() if until > now}
+                rows = await where.look(due(where.kinds, now, AT_ONCE + len(self._left_out)))
+                by_kind = self._by_kind(rows)
+                if not by_kind:
                     break
-                if not await self._ring(rows):
+                if not await self._ring(by_kind):
                     self._next[where.name] = now + AFTER_FAULT_MS
                     return
                 now = self._clock.now()
-            rows = await where.look(soonest(where.kinds))
-            ats = [int(row[_AT]) for row in rows]  # type: ignore[call-overload]
-            self._next[where.name] = min(ats, default=None)
-        except OnefoldError as fault:
+            found = await where.look(soonest(where.kinds))
+            at = min((int(row[_AT]) for row in found), default=None)  # type: ignore[call-overload]
+            self._next[where.name] = at if at is None or at > now else now + AFTER_FAULT_MS
+        except Exception as fault:  # noqa: BLE001 - the door: one space that fails must not stop the only clock
             log.warning("the alarms of %s could not be read: %s", where.name, fault)
             self._next[where.name] = now + AFTER_FAULT_MS
 
-    async def _ring(self, rows: Sequence[tuple[object, ...]]) -> bool:
-        """Ring these alarms; False when none of them could be."""
+    def _by_kind(self, rows: Sequence[tuple[object, ...]]) -> dict[str, list[int]]:
+        """The actors to ring, without those that were found not to ring just now."""
         by_kind: dict[str, list[int]] = {}
         for row in rows:
-            by_kind.setdefault(str(row[_KIND]), []).append(int(row[_ACTOR]))  # type: ignore[call-overload]
+            kind, actor = str(row[_KIND]), int(row[_ACTOR])  # type: ignore[call-overload]
+            if (kind, actor) not in self._left_out:
+                by_kind.setdefault(kind, []).append(actor)
+        return by_kind
+
+    async def _ring(self, by_kind: Mapping[str, Sequence[int]]) -> bool:
+        """Ring these alarms; False when none of them could be."""
         rung = 0
         for kind, numbers in by_kind.items():
-            residents = await self._node.activate_numbers(kind, numbers)
-            answers = await asyncio.gather(*(self._one(resident) for resident in residents))
+            behind = await self._node.behind(kind, numbers)
+            answers = await asyncio.gather(*(self._one(n, at) for n, at in behind))
             rung += sum(answers)
         self.rung += rung
         return rung > 0
 
-    async def _one(self, resident: Resident) -> bool:
+    async def _one(self, number: int, at: ActorId) -> bool:
+        """Ring one alarm. An actor that waits for other code, or whose code raises, is left out until the next beat."""
         try:
-            await self._node.ring(resident)
+            await self._node.ring(await self._node.activate(at))
+            return True
+        except WaitsForCode as fault:
+            log.warning("the alarm of %s %s waits: %s", at.kind, at.key, fault)
         except OnefoldError as fault:
-            log.warning("the alarm of %s %s could not be rung: %s", resident.base.kind, resident.base.key, fault)
+            log.warning("the alarm of %s %s could not be rung: %s", at.kind, at.key, fault)
             return False
         except Exception:  # the door: whatever one actor raises, the others' alarms still ring
-            log.exception("the alarm of %s %s raised", resident.base.kind, resident.base.key)
-            return False
-        return True
+            log.exception("the alarm of %s %s raised", at.kind, at.key)
+        self._left_out[(at.kind, number)] = self._clock.now() + BEAT_MS
+        return False

@@ -9,6 +9,7 @@ An id is what, where and which: "owed.main.17", "alarm.main.3", or a run's id.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
@@ -16,9 +17,8 @@ from typing import Any
 
 from onefold.actuators.tables import RUN
 from onefold.host.caller import Caller
-from onefold.host.core import Core
+from onefold.host.core import Core, left_as_it_was, take_up
 from onefold.host.sender import hears
-from onefold.kernel.drain import again
 from onefold.kernel.tables import ACTOR, ALARM, OWED
 from onefold.kernel.words import Dropped
 from onefold.node.resident import Resident
@@ -29,6 +29,7 @@ from onefold.terms.instant import moment
 
 LISTED = 1_000  # of each kind and space in one list
 _PARKED = ("parked", "uncertain")
+_NUMBER = re.compile(r"[0-9]{1,18}")  # not isdigit, which takes a raised two, and not what no row can have
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,8 +84,7 @@ class ParkedVerbs:
         if what == "alarm":
             await self._core.node.rearm(at)
             return
-        item = again(resident.owed[number], self._core.clock.now())
-        await self._core.node.fold(at, None, b"", None, change=item, replies=False, probe=False)
+        await self._core.once_more(at, resident.owed[number])
         self._core.node.send_due(await self._core.node.activate(at))
 
     async def parked_drop(self, id: str, *, reason: str, caller: Caller) -> None:
@@ -97,8 +97,12 @@ class ParkedVerbs:
         if what == "alarm":
             await self._core.node.disarm(at)
             return
-        event, decide = hears(resident.module, resident.owed[number], Dropped(reason))
-        await self._core.node.fold(at, event, b"", decide, removes=number, replies=False)
+        row = resident.owed[number]
+        if not take_up(row):
+            raise NotFound("parked item", id)
+        with left_as_it_was(row):
+            event, decide = hears(resident.module, row, Dropped(reason))
+            await self._core.node.fold(at, event, b"", decide, removes=number, replies=False)
 
     # --- inside -----------------------------------------------------------------------------
 
@@ -120,7 +124,7 @@ class ParkedVerbs:
         what, _, rest = id.partition(".")
         name, _, number = rest.rpartition(".")
         place = next((p for p in self._core.places if p.name == name), None)
-        if what not in ("owed", "alarm") or place is None or not number.isdigit():
+        if what not in ("owed", "alarm") or place is None or not _NUMBER.fullmatch(number):
             raise NotFound("parked item", id)
         n = int(number)
         actor = n
@@ -133,7 +137,10 @@ class ParkedVerbs:
         if at is None or not caller.sees(at.principal):
             raise NotFound("parked item", id)
         resident = await self._core.node.activate(at)
-        if (what == "owed" and n not in resident.owed) or (what == "alarm" and not resident.alarm.parked):
+        row = resident.owed.get(n) if what == "owed" else None
+        if (what == "owed" and (row is None or row.next_at is not None)) or (
+            what == "alarm" and not resident.alarm.parked
+        ):
             raise NotFound("parked item", id)
         return what, at, resident, n
 

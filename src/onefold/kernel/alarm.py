@@ -42,10 +42,11 @@ def soonest(wake: int | None, owed: int | None) -> int | None:
 
 
 def tightened(row: Alarm, due: int | None) -> bool:
-    """Whether a fold must write the row: it would otherwise ring later than what is due."""
-    if due is None or row.parked:
-        return False
-    return row.at is None or due < row.at
+    """Whether a fold must write the row: it would otherwise ring later than what is due.
+
+    A parked row too: the wake that parked it is not in `due`, and what is owed beside it must ring.
+    """
+    return due is not None and (row.at is None or due < row.at)
 
 
 def after_failure(row: Alarm, now: int, error: str) -> Alarm:

@@ -21,7 +21,7 @@ from onefold.kernel.module import Module
 from onefold.kernel.port import Inner, Local, Port
 from onefold.kernel.words import Decision, Owed
 from onefold.store.contract import Row, Table
-from onefold.terms.errors import Broken, TooLarge
+from onefold.terms.errors import Broken, KeyConflict, TooLarge
 from onefold.terms.ids import ActorId, LeavingKey, Principal, leaving_key, principal_text
 from onefold.terms.instant import up
 from onefold.terms.limits import MAX_ROW_BYTES
@@ -162,6 +162,10 @@ class Folder:
         if len(body) > MAX_ROW_BYTES:
             raise TooLarge(f"what {base.kind} {base.key} owes {item.port}", len(body), MAX_ROW_BYTES)
         key = _row_key(event, item.key)
+        if key[0] == "e" and (twin := next((one for one in owed if one.key == key), None)) is not None:
+            if (twin.port, twin.body) != (item.port, body):
+                raise KeyConflict(item.key)
+            return
         n = self._mint_owed()
         if key[0] == "k" and not isinstance(port, Inner):
             named.append((n, key, self._digest(item.port.encode() + b"\0" + body)))

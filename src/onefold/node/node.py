@@ -241,37 +241,44 @@ class Node:
 
     async def activate(self, at: ActorId) -> Resident:
         """The actor, read from its rows if it is not in memory. Raises: WaitsForCode, StoreUnavailable."""
-        resident = self._residents.get(at)
-        if resident is not None:
-            return resident
-        arriving = self._arriving.get(at)
-        if arriving is None:
-            arriving = asyncio.get_running_loop().create_future()
-            self._arriving[at] = arriving
-            try:
-                resident = await self._read_rows(at)
-            except BaseException as fault:
-                arriving.set_exception(fault)
-                arriving.exception()
-                raise
-            else:
-                self._residents[at] = resident
-                self._by_number[(resident.base.kind, resident.base.actor)] = resident
-                arriving.set_result(resident)
-                self._make_room()
-            finally:
-                del self._arriving[at]
-        return await arriving
+        while (resident := self._residents.get(at)) is None:
+            arriving = self._arriving.get(at)
+            if arriving is None:
+                return await self._arrive(at)
+            await asyncio.wait((arriving,))  # not awaited itself: whoever gives up must not take the others along
+            if not arriving.cancelled():
+                return arriving.result()
+        return resident
 
-    async def activate_numbers(self, kind: str, numbers: Sequence[int]) -> list[Resident]:
-        """The actors behind these row numbers; those that cannot be activated now are left out."""
-        found = [self._by_number[(kind, n)] for n in numbers if (kind, n) in self._by_number]
-        missing: list[Row] = [(n,) for n in numbers if (kind, n) not in self._by_number]
+    async def _arrive(self, at: ActorId) -> Resident:
+        """Read the actor for all who want it now. When this one gives up, one of the others reads."""
+        arriving = self._arriving[at] = asyncio.get_running_loop().create_future()
+        try:
+            resident = await self._read_rows(at)
+        except asyncio.CancelledError:
+            arriving.cancel()
+            raise
+        except BaseException as fault:
+            arriving.set_exception(fault)
+            arriving.exception()
+            raise
+        finally:
+            del self._arriving[at]
+        self._residents[at] = resident
+        self._by_number[(resident.base.kind, resident.base.actor)] = resident
+        arriving.set_result(resident)
+        self._make_room(resident)
+        return resident
+
+    async def behind(self, kind: str, numbers: Sequence[int]) -> list[tuple[int, ActorId]]:
+        """The actors behind these row numbers, none of them activated."""
+        known = [(n, self._by_number.get((kind, n))) for n in numbers]
+        found = [(n, resident.at) for n, resident in known if resident is not None]
+        missing: list[Row] = [(n,) for n, resident in known if resident is None]
         if missing:
             lane = await self.kind(kind).home.open()
             (rows,) = await lane.space.look(Query(ACTOR, on=("n",), keys=missing))
-            for _n, of, principal, key, _slot in rows:
-                found.append(await self.activate(ActorId(of, principal_of(principal), key)))
+            found.extend((n, ActorId(of, principal_of(who), key)) for n, of, who, key, _slot in rows)
         return found
 
     async def _read_rows(self, at: ActorId) -> Resident:
@@ -305,11 +312,11 @@ class Node:
             resident.failed_wake = None if wake is None else up(wake)
         return resident
 
-    def _make_room(self) -> None:
+    def _make_room(self, newest: Resident | None = None) -> None:
         over = len(self._residents) - self._capacity
         if over > 0:
             for resident in tuple(islice(self._residents.values(), LOOKED_AT)):
-                if resident.idle:
+                if resident.idle and resident is not newest:
                     self.evict(resident.at)
                     over -= 1
                     if not over:
