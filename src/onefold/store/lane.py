@@ -64,8 +64,7 @@ class Lane:
         return not self._waiting and not self._held and not self._free
 
     def join(self, party: Party) -> None:
-        if self._closed:
-            raise NotOpen(f"The space {self._name!r}")
+        self._check_open()
         self._waiting.append(party)
         if not self._due and not self._held:
             self._due = True
@@ -94,8 +93,7 @@ class Lane:
 
     async def _hold(self) -> None:
         """Holders take turns in the order they came."""
-        if self._closed:
-            raise NotOpen(f"The space {self._name!r}")
+        self._check_open()
         if self._held or self._free:
             turn: asyncio.Future[None] = self._loop.create_future()
             self._free.append(turn)
@@ -107,6 +105,8 @@ class Lane:
                 elif turn.done() and not turn.cancelled():
                     self._release()
                 raise
+            self._held = False  # it was passed on to this one, who may come after the end
+            self._check_open()
         self._held = True
 
     def _release(self) -> None:
@@ -136,6 +136,10 @@ class Lane:
                     self._flush()
             except Exception as fault:  # noqa: BLE001 - the door: a party that cannot hear must not keep a space open
                 self._loop.call_exception_handler({"message": f"while {self._name!r} closed", "exception": fault})
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise NotOpen(f"The space {self._name!r}")
 
     def _turn_away(self) -> None:
         for turn in self._free:

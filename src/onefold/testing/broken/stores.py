@@ -377,7 +377,7 @@ BROKEN_STORES: tuple[BrokenStore, ...] = (
         "forgets a history's keys when it is opened again",
         (
             "a turn is met by its event in the same body, the same commit, and ever after",
-            "histories are whole over many thousand rows, while they are written and after a crash and a clean end",
+            "histories are whole over many thousand rows, through crashes, clean ends and commits that failed",
         ),
         opening=without_keys,
     ),

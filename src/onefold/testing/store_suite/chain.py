@@ -1,7 +1,7 @@
 """testing.store_suite.chain - histories: found by key and from their newest end, however late a store writes its lookups.
 
 For: reading a history, its unique key over many thousand rows and after every kind of ending, cutting its oldest end.
-Never: how many rows a store keeps in memory; the counts are above what any backend of ours keeps.
+Never: which rows a store keeps in memory.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 from onefold.store.contract import Append, Cas, Claim, Condition, Each, Put, Query, Remove, Row, Space
 from onefold.terms.errors import Broken
 from onefold.testing.store_suite.ground import (
+    Disk,
     Ground,
     ask,
     asking,
@@ -24,9 +25,12 @@ from onefold.testing.store_suite.ground import (
 )
 from onefold.testing.store_suite.tables import TURN, Histories
 
-MANY = 10_240  # rows; more than two generations of what is kept in memory, so that most lookups were written late
 A_COMMIT = 512
+LIVES = (9, 3, 1, 8, 2)
+# Commits until the next ending: more than two generations of what a store of ours keeps in memory, and
+# endings before, within and after the late writing of one.
 ACTORS = 96
+ALONE = 100_000  # actors from here on have one turn each
 
 
 async def _history(space: Space, actor: int, *, limit: int | None = None) -> list[Row]:
@@ -172,48 +176,77 @@ async def histories_are_cut(ground: Ground) -> None:
     expect(sorted([again, one[4]]), [one[4], again], "numbers grow along a history")
     expect(await ask(space, Append(TURN, [again])), ([None],), "an event that was cut, new again")
     expect(await ask(space, Remove(TURN, where=(("actor", "=", 1),))), (3,), "a whole history")
-    expect((await _history(space, 1), len(await _history(space, 2))), ([], 1), "what is left")
+    for life in ("now", "after a crash", "after a clean end"):
+        expect((await _history(space, 1), len(await _history(space, 2))), ([], 1), f"what is left {life}")
+        space = await (ground.crashed() if life == "now" else ground.reopened())
+    anew = (space.mint(TURN), 1, None, "e1", b"anew")
+    await write(space, Append(TURN, [anew]))
+    expect(await _history(await ground.crashed(), 1), [anew], "a history that began anew")
 
 
-@promise("histories are whole over many thousand rows, while they are written and after a crash and a clean end")
+@promise("histories are whole over many thousand rows, through crashes, clean ends and commits that failed")
 async def many_thousand_rows(ground: Ground) -> None:
-    space = await ground.open()
-    turn = Histories(space)
-    written: list[Row] = []
-    # Numbers are minted in one order and committed in another, as turns of several parties are.
-    kept_back: list[Row] = []
-    while len(written) < MANY:
-        fresh = [turn.row(i % ACTORS, f"event/{len(written) + i}", b"f") for i in range(A_COMMIT)]
-        late = [row for row in fresh if int(str(row[1])) % 8 == 0]
-        batch = [*kept_back, *(row for row in fresh if int(str(row[1])) % 8)]
-        kept_back = late
-        await write(space, Append(TURN, batch))
-        written += batch
-    await write(space, Append(TURN, kept_back))
-    written += kept_back
-    await _whole(space, written, turn, "while they are written")
-    for life in ("a crash", "a clean end", "another crash"):
-        space = await (ground.reopened() if life == "a clean end" else ground.crashed())
-        turn.space = space
-        more = [turn.row(actor, f"after {life}", b"m") for actor in range(ACTORS)]
-        await write(space, Append(TURN, more))
-        written += more
-        await _whole(space, written, turn, f"after {life}")
+    disk = Disk()
+    space = await ground.open(disk=disk)
+    book = Book(space)
+    for life, commits in enumerate(LIVES):
+        for number in range(commits):
+            await book.commit(disk, hit=1 + (3 * life + number) % 10)
+        await book.end()
+        await book.check(f"at the end of life {life}")
+        book.turn.space = await (ground.reopened(disk=disk) if life % 2 else ground.crashed(disk=disk))
+        await book.check(f"at the beginning of life {life + 1}")
 
 
-async def _whole(space: Space, written: list[Row], turn: Histories, when: str) -> None:
-    sample = written[:: len(written) // 61]
-    keys = [(row[1], row[3]) for row in sample]
-    (found,) = await space.look(Query(TURN, on=("actor", "event"), keys=keys, order=("n",)))
-    expect(found, sorted(sample), f"turns by their events {when}")
-    (absent,) = await space.look(Query(TURN, on=("actor", "event"), keys=[(row[1], "none") for row in sample]))
-    expect(absent, [], f"events that never came {when}")
-    met = [(space.mint(TURN), row[1], None, row[3], b"again") for row in sample]
-    expect(await ask(space, Append(TURN, met)), (sample,), f"turns that are appended again {when}")
-    for actor in (0, 1, ACTORS - 1):
-        expect((await _history(space, actor, limit=1))[0][0], turn.heads[actor], f"a newest row {when}")
-        mine = sorted((row for row in written if row[1] == actor), reverse=True)
-        expect(await _history(space, actor), mine, f"a whole history {when}")
+class Book:
+    """Many rows as a busy node writes them: a few long histories, many of one turn, numbers committed out of order."""
+
+    def __init__(self, space: Space) -> None:
+        self.turn = Histories(space)
+        self.written: list[Row] = []
+        self.cut: list[Row] = []
+        self._late: list[Row] = []
+        self._made = 0
+
+    async def commit(self, disk: Disk, hit: int) -> None:
+        """Write so many rows, on a disk that fails once at the `hit`-th statement; what failed is written again."""
+        start, self._made = self._made, self._made + A_COMMIT
+        numbers = range(start, start + A_COMMIT)
+        fresh = [self.turn.row(i % ACTORS if i % 61 else ALONE + i, f"e/{i}") for i in numbers]
+        batch = [*self._late, *(row for row in fresh if int(str(row[1])) % 8)]
+        self._late = [row for row in fresh if int(str(row[1])) % 8 == 0]
+        space = self.turn.space
+        disk.fail_at("statement", hit)
+        await space.transact(asking(Append(TURN, batch[:7]), then=[Append(TURN, batch[7:])]))
+        disk.heal()
+        if not (await space.look(Query(TURN, on=("n",), keys=[batch[0][:1]])))[0]:
+            await write(space, Append(TURN, batch))
+        self.written += batch
+
+    async def end(self) -> None:
+        """Write what was kept back, and cut a history of one turn."""
+        await write(self.turn.space, Append(TURN, self._late))
+        self.written += self._late
+        self._late = []
+        alone = next(row for row in self.written[len(self.written) // 3 :] if int(str(row[1])) >= ALONE)
+        await write(self.turn.space, Remove(TURN, keys=[alone[:1]]))
+        self.written.remove(alone)
+        self.cut.append(alone)
+
+    async def check(self, when: str) -> None:
+        space, sample = self.turn.space, self.written[:: len(self.written) // 61]
+        event = ("actor", "event")
+        (found,) = await space.look(Query(TURN, on=event, keys=[(row[1], row[3]) for row in sample], order=("n",)))
+        expect(found, sorted(sample), f"turns by their events {when}")
+        absent = [*((row[1], "none") for row in sample), *((row[1], row[3]) for row in self.cut)]
+        expect(await space.look(Query(TURN, on=event, keys=absent)), ([],), f"events that are not there {when}")
+        met = [(space.mint(TURN), row[1], None, row[3], b"again") for row in sample]
+        expect(await ask(space, Append(TURN, met)), (sample,), f"turns that are appended again {when}")
+        alone = [row for row in self.written if int(str(row[1])) >= ALONE]
+        for actor in (1, ACTORS - 1, *(int(str(row[1])) for row in alone[::5])):
+            mine = sorted((row for row in self.written if row[1] == actor), reverse=True)
+            expect(await _history(space, actor), mine, f"a whole history {when}")
+            expect(await _history(space, actor, limit=1), mine[:1], f"its newest row {when}")
 
 
 CHECKS = (

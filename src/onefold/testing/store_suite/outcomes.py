@@ -6,7 +6,7 @@ Never: which error a disk gives (a backend's own tests fill disks and cut power)
 
 from __future__ import annotations
 
-from itertools import count
+from itertools import count, product
 from typing import Any
 
 from onefold.store.contract import (
@@ -89,15 +89,32 @@ async def a_lost_answer(ground: Ground) -> None:
 async def parties_of_a_lost_commit(ground: Ground) -> None:
     disk = Disk()
     space = await ground.open(disk=disk)
-    disk.fail_at("after-commit", lasting=True)
-    outcomes = await together(space, _body(1, 0), _body(1, 1, refuses=True), _body(1, 2))
-    disk.heal()
-    await _agree(space, 1, outcomes)
-    refused(outcomes[1], Contended)
-    for outcome in (outcomes[0], outcomes[2]):
-        if isinstance(outcome, Refused):
-            raise Unfulfilled(f"a commit whose answer was lost ended {outcome!r}; promised was Unknown or Done")
-    await _agree(await ground.crashed(), 1, outcomes)
+    for number, (refusing, lasting) in enumerate(product(range(3), (False, True)), start=1):
+        disk.fail_at("after-commit", lasting=lasting)
+        outcomes = await together(space, *[_body(number, place, refuses=place == refusing) for place in range(3)])
+        disk.heal()
+        await _agree(space, number, outcomes)
+        for place, outcome in enumerate(outcomes):
+            if place == refusing:
+                refused(outcome, Contended)
+            elif isinstance(outcome, Refused):
+                raise Unfulfilled(f"a commit whose answer was lost ended {outcome!r}; promised was Unknown or Done")
+    before = await picture(space)
+    expect(await picture(await ground.crashed()), before, "everything, after a crash")
+
+
+@promise("when a batch fails its bodies run again singly, and whoever can pass does")
+async def failed_batches_run_singly(ground: Ground) -> None:
+    disk = Disk()
+    space = await ground.open(disk=disk)
+    for number in range(1, 4):
+        disk.fail_at("before-commit")
+        outcomes = await together(space, *[_body(number, place, refuses=place == number) for place in range(4)])
+        expect(disk.struck, True, "the disk failed")
+        disk.heal()
+        await _agree(space, number, outcomes)
+        told = [type(outcome).__name__ for outcome in outcomes]
+        expect(told, ["Refused" if place == number else "Done" for place in range(4)], "what each body was told")
 
 
 @promise("wherever the disk fails, each party is told the truth, and the next commit is done without reopening")
@@ -245,6 +262,7 @@ CHECKS = (
     failed_before,
     a_lost_answer,
     parties_of_a_lost_commit,
+    failed_batches_run_singly,
     told_the_truth,
     nobody_decides_unanswered,
     killed_anywhere,
