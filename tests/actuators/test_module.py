@@ -15,7 +15,7 @@ from onefold.actuators.journal import rows
 from onefold.actuators.module import module_of
 from onefold.actuators.parts import Asking, Trouble, Wait
 from onefold.actuators.receipt import receipt_of
-from onefold.actuators.state import INITIAL, Journal, State
+from onefold.actuators.state import INITIAL, State
 from onefold.actuators.words import (
     Cancel,
     Decided,
@@ -27,7 +27,6 @@ from onefold.actuators.words import (
     RunPass,
     Sent,
     Start,
-    StepDone,
     Stepped,
     Stuck,
     Trying,
@@ -316,53 +315,6 @@ def test_whatever_happens_one_pass_at_a_time_and_no_event_is_lost(actions: list[
         taken = sum(row.kind == "event" for row in rows(told.state)) - len(told.state.returned)
         assert len(told.state.kept) + taken == sent
     MODULE.codecs.view.encode(MODULE.view(told.state))
-
-
-# --- the journal --------------------------------------------------------------------------------------
-
-
-def entry(n: int) -> StepDone:
-    return StepDone(f"0#{n}", "pay", "d", T0, 1)
-
-
-def test_a_journal_grows_in_place_and_an_older_length_still_sees_its_own() -> None:
-    first = Journal().add(entry(0))
-    second = first.add(entry(1))
-    assert [e.call for e in first] == ["0#0"]
-    assert [e.call for e in second] == ["0#0", "0#1"]
-    assert second._entries is first._entries
-    assert [e.call for e in second.since(1)] == ["0#1"]
-
-
-def test_a_branch_that_was_taken_back_and_decided_again_is_its_own() -> None:
-    durable = Journal().add(entry(0))
-    head = durable.add(entry(1)).add(entry(2))
-    again = durable.add(entry(7))
-    assert [e.call for e in head] == ["0#0", "0#1", "0#2"]
-    assert [e.call for e in again] == ["0#0", "0#7"]
-    assert [e.call for e in durable] == ["0#0"]
-    assert again != head
-    assert again == durable.add(entry(7))
-
-
-@given(st.lists(st.tuples(st.integers(0, 30), st.integers(0, 99)), max_size=60))
-def test_journals_that_branch_anywhere_are_like_lists(adds: list[tuple[int, int]]) -> None:
-    made: list[tuple[Journal, list[str]]] = [(Journal(), [])]
-    for at, n in adds:
-        journal, model = made[at % len(made)]
-        made.append((journal.add(entry(n)), [*model, f"0#{n}"]))
-    for journal, model in made:
-        assert [e.call for e in journal] == model
-        assert len(journal) == len(model)
-
-
-def test_a_step_costs_the_same_after_ten_thousand() -> None:
-    told = begun()
-    for n in range(10_000):
-        told.state = MODULE.evolve(told.state, entry(n))
-    assert len(told.state.journal) == 10_000
-    entries = told.state.journal._entries
-    assert MODULE.evolve(told.state, entry(1)).journal._entries is entries
 
 
 # --- receipts -----------------------------------------------------------------------------------------
