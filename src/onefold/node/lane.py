@@ -127,7 +127,7 @@ class Lane:
                 turn.resident.pending -= 1
                 turn.landed(None, Retaken())
             elif turn.decide is None:
-                self._change(batch, turn)
+                self._change(batch, turn, now)
             else:
                 self._take(batch, turn, met, now, moment_of)
         if not batch.turns:
@@ -188,7 +188,7 @@ class Lane:
         rests = turn.removes is not None and base.kind in self._resting
         self._arm(batch, turn, folded, now, exact=key is None or rests)
 
-    def _change(self, batch: Batch, turn: Turn) -> None:
+    def _change(self, batch: Batch, turn: Turn, now: int) -> None:
         """A row without a fold: a confirmation that nobody hears, or a try that failed."""
         resident = turn.resident
         if turn.removes is not None:
@@ -197,8 +197,9 @@ class Lane:
             batch.changed.append((resident, turn.change))
             resident.coming[turn.change.n] = turn.change
             row = self._row(batch, resident)
-            if tightened(row, turn.change.next_at):
-                batch.alarms[resident] = Alarm(turn.change.next_at, row.tries, row.error, True)
+            due = None if turn.change.next_at is None else looked_at(turn.change, now)
+            if tightened(row, due):
+                batch.alarms[resident] = Alarm(due, row.tries, row.error, True)
         if turn.alarm is not None:
             batch.alarms[resident] = turn.alarm
         batch.turns.append(turn)
