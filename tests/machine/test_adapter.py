@@ -121,6 +121,8 @@ def test_it_is_a_module_and_knows_its_chart() -> None:
     module = bell()
     assert isinstance(module, Module)
     assert (module.name, module.chart.name) == ("bell", "bell")
+    assert module.drawn().startswith("stateDiagram-v2\n  [*] --> bell_idle\n")
+    assert module.drawn("dot").startswith('digraph "bell" {')
 
 
 def test_a_move_is_one_fact_with_the_whole_snapshot() -> None:

@@ -23,7 +23,7 @@ from onefold.machine.words import Endless, Plain
 from tests.machine.random_charts import ACTIONS, BOOMS, EFFECTS, GUARDS, random_chart
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
-SEEDS = range(1000)
+SEEDS = range(600)
 SAME_AT_LEAST = 0.85  # of the charts, without any amendment; 0.93 when this was written
 pytestmark = [pytest.mark.needs_node, pytest.mark.timeout(900)]
 
@@ -147,4 +147,4 @@ def test_the_charts_are_worth_asking(charts: Path) -> None:
     wanted = ["done", "effects", "a failed action", "stopped by an error"]
     wanted += ["always", "done.actor", "error.actor", "done.state.m", "R1", "P1", "*", "e"]
     assert {word: seen[word] for word in wanted if seen[word] < 5} == {}
-    assert seen["steps"] > 6000
+    assert seen["steps"] > 4000

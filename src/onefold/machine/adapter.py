@@ -15,13 +15,14 @@ from datetime import datetime
 from functools import reduce
 from operator import or_
 from types import UnionType
-from typing import Any, Final, Generic, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Any, Final, Generic, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from onefold.kernel.module import Module
 from onefold.kernel.words import Answer, Decision, Owed
 from onefold.machine.actor import UNREAD
 from onefold.machine.acts import Function
 from onefold.machine.definition import NO_FUNCTIONS, load
+from onefold.machine.draw import dot, mermaid
 from onefold.machine.select import Entering, Nobody
 from onefold.machine.snapshot import value_of
 from onefold.machine.step import Trace, event_id, trace, trace_start
@@ -67,9 +68,49 @@ class State(Generic[C]):
 
 
 class ChartModule(Module[State[C], E, Moved, Stepped, Snapshot[C]]):
-    """A module that was made of a chart. `chart` is there to be drawn."""
+    """A module that decides by a chart. `answers` is the type of what "Answer" brings; its parts are from_machine's."""
 
-    chart: Chart
+    def __init__(
+        self,
+        chart: Chart,
+        *,
+        context: type[C],
+        key: Callable[[E], str],
+        events: list[type],
+        answers: Any,
+        wake: Callable[[C], datetime | None] | None,
+    ) -> None:
+        decides: _Decides[C] = _Decides(chart, wake)
+
+        def decide(state: State[C], event: E, now: datetime) -> Decision[Moved, Stepped]:
+            return decides.decide(state, event, now)
+
+        def on_answer(state: State[C], answer: Answer[Any], now: datetime) -> Decision[Moved, Any]:
+            return decides.on_answer(state, answer, now)
+
+        def view(state: State[C]) -> Snapshot[C]:
+            return decides.view(state)
+
+        _signed(decide, event=reduce(or_, events), **{"return": Decision[Moved, Stepped]})
+        _signed(on_answer, answer=_of(Answer, answers))
+        _signed(view, **{"return": _of(Snapshot, context)})
+        super().__init__(
+            chart.name,
+            initial=State(chart, None),
+            key=key,
+            decide=decide,
+            evolve=decides.evolve,
+            view=view,
+            on_answer=on_answer if chart.hears & {ANSWER, "*"} else None,
+            on_alarm=decides.on_alarm if wake is not None else None,
+            wake=decides.wake if wake is not None else None,
+            snapshot=decides.snapshot,
+        )
+        self.chart = chart
+
+    def drawn(self, language: Literal["mermaid", "dot"] = "mermaid") -> str:
+        """The chart as text for Mermaid or Graphviz."""
+        return dot(self.chart) if language == "dot" else mermaid(self.chart)
 
 
 def from_machine(
@@ -92,47 +133,18 @@ def from_machine(
     Raises: LoadRefused with every fault found.
     """
     events = _events(name, key)
-    names = {cls.__name__ for cls in events}
-    owing = {effect: _owing(effect, run) for effect, run in effects.items()}
     loaded = load(
         chart,
         name=name,
         context=context,
         guards=guards,
         actions=actions,
-        effects=owing,
-        events=names | {ALARM, ANSWER},
+        effects={effect: _owing(effect, run) for effect, run in effects.items()},
+        events={ALARM, ANSWER, *(event.__name__ for event in events)},
     )
     _check(name, loaded, wake)
-    decides = _Decides(loaded, wake)
-    body = _answers((*guards.values(), *actions.values(), *effects.values()))
-
-    def decide(state: State[C], event: E, now: datetime) -> Decision[Moved, Stepped]:
-        return decides.decide(state, event, now)
-
-    def on_answer(state: State[C], answer: Answer[Any], now: datetime) -> Decision[Moved, Any]:
-        return decides.on_answer(state, answer, now)
-
-    def view(state: State[C]) -> Snapshot[C]:
-        return decides.view(state)
-
-    _signed(decide, event=reduce(or_, events), **{"return": Decision[Moved, Stepped]})
-    _signed(on_answer, answer=_of(Answer, body))
-    _signed(view, **{"return": _of(Snapshot, type(context))})
-    module: ChartModule[C, E] = ChartModule(
-        name,
-        initial=State(loaded, None),
-        key=key,
-        decide=decide,
-        evolve=decides.evolve,
-        view=view,
-        on_answer=on_answer if loaded.hears & {ANSWER, "*"} else None,
-        on_alarm=decides.on_alarm if wake is not None else None,
-        wake=decides.wake if wake is not None else None,
-        snapshot=decides.snapshot,
-    )
-    module.chart = loaded
-    return module
+    answers = _answers((*guards.values(), *actions.values(), *effects.values()))
+    return ChartModule(loaded, context=type(context), key=key, events=events, answers=answers, wake=wake)
 
 
 class _Decides(Generic[C]):
