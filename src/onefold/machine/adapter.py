@@ -119,9 +119,9 @@ def from_machine(
     *,
     context: C,
     key: Callable[[E], str],
-    guards: Mapping[str, Function] = NO_FUNCTIONS,
+    guards: Mapping[str, Callable[..., bool]] = NO_FUNCTIONS,
     actions: Mapping[str, Function] = NO_FUNCTIONS,
-    effects: Mapping[str, Function] = NO_FUNCTIONS,
+    effects: Mapping[str, Callable[..., Owed]] = NO_FUNCTIONS,
     wake: Callable[[C], datetime | None] | None = None,
 ) -> ChartModule[C, E]:
     """A module that decides by a chart, which is a dict or JSON.
