@@ -37,4 +37,12 @@ SENT = Table(
     key=("actor", "key"),
     narrow=True,
 )
-SCHEMA = Schema("room", (TURN, TASK, SENT), (Migration(1, 1, (Create(TURN), Create(TASK), Create(SENT))),))
+OWED = Table(
+    "owed",
+    (Column("n", "int"), Column("actor", "int"), Column("bytes", "bytes")),
+    key=("n",),
+    serial=True,
+    index=(("actor",),),
+)
+TABLES = (TURN, TASK, SENT, OWED)
+SCHEMA = Schema("room", TABLES, (Migration(1, 1, tuple(Create(t) for t in TABLES)),))

@@ -131,7 +131,8 @@ steps = st.lists(batches | st.sampled_from(["close", "kill"]), min_size=1, max_s
 
 
 # Kills here are of a process, not of a machine, so that a disk in memory tells the same and sooner.
-MEMORY_DISK = "/dev/shm" if Path("/dev/shm").is_dir() else None
+SHARED = Path("/dev") / "shm"
+MEMORY_DISK = str(SHARED) if SHARED.is_dir() else None
 
 
 class Script:
@@ -162,7 +163,6 @@ class Script:
             (rows,) = yield (Query(TURN),)
             for verb in self.last:
                 written.append(linked(verb, rows, self.ever))
-                rows = [*rows, *(written[-1].rows if verb.table is TURN and isinstance(verb, Append | Put) else ())]
             return Last(tuple(written), None)
 
         return run
@@ -173,27 +173,35 @@ class Script:
     def told(self) -> Any:
         outcome = self.outcome.result()
         if isinstance(outcome, Done):
-            return ("done", [normal(v, a) for v, a in zip(self.last, outcome.answers, strict=True)], self.heard, self.asked)
+            return (
+                "done",
+                [normal(v, a) for v, a in zip(self.last, outcome.answers, strict=True)],
+                self.heard,
+                self.asked,
+            )
         assert isinstance(outcome, Refused), outcome
         return ("refused", type(outcome.error).__name__, self.asked)
 
 
-def linked(verb: Any, rows: Sequence[Any], ever: set[int]) -> Any:
+def linked(verb: Any, there: list[Any], ever: set[int]) -> Any:
     """New turns numbered behind their actor's newest and linked to it, as a room that holds the turn does.
 
     A number is never used twice, though often out of order between actors. `ever`: all used so far.
+    `there`: the turns that are there, to which the new ones are added.
     """
     if verb.table is not TURN or not isinstance(verb, Append | Put):
         return verb
-    there = sorted(rows, key=lambda r: r[0])
+    there.sort(key=lambda r: r[0])
     out = []
-    for n, actor, _, event, facts in verb.rows:
+    rows: Sequence[Any] = verb.rows
+    for n, actor, _, event, facts in rows:
         held = [r for r in there if r[0] == n or (r[1], r[3]) == (actor, event)]
         if held:
             out.append((n, *held[0][1:4], facts) if held[0][0] == n else (n, actor, None, event, facts))
             continue
-        head = max((r[0] for r in there if r[1] == actor), default=None)
-        number = max(n, (head or 0) + 1)
+        heads: list[Any] = [r[0] for r in there if r[1] == actor]
+        head: Any = max(heads) if heads else None
+        number = max(n, 1 if head is None else head + 1)
         while number in ever:
             number += 1
         ever.add(number)
@@ -210,7 +218,7 @@ def normal(verb: Verb, answer: Any) -> Any:
 
 
 async def run_batch(space: Space, batch: Any, ever: set[int]) -> list[Any]:
-    parties = [Script(*script, ever) for script in batch]
+    parties = [Script(script[0], script[1], script[2], ever) for script in batch]
     for party in parties:
         space.join(party)
     await asyncio.gather(*(p.outcome for p in parties))

@@ -310,6 +310,11 @@ class SqliteEngine:
             self.file.db.execute("commit")
             if fail is not None:
                 fail("after-commit")
+        except apsw.FullError as error:
+            # No room for a frame of it, so that its last frame, which would make it a commit, was never whole.
+            self.rollback()
+            self.file.checkpoint()  # may let the WAL begin anew where it cannot grow
+            raise self.file.unusable(error) from error
         except (apsw.Error, OSError) as error:
             self._find_out(error)
             moved = []

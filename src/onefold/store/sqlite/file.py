@@ -22,6 +22,7 @@ from onefold.store.sqlite.connect import BUSY_TRIES, CACHE_KIB, Failpoint, Watch
 from onefold.store.sqlite.hold import Mark, Sidecar, boot
 from onefold.terms.errors import StoreLocked, StoreRolledBack, StoreUnavailable
 
+WAL_EACH = 16  # checks of the file for one of its WAL; why: 2 us each, and a kill after it would be noticed anyway
 AUTHOR_CACHE_KIB = 2_048
 PAGE = 4_096
 
@@ -50,7 +51,10 @@ class File:
         self._own: apsw.Connection | None = None  # ours, while the author's writes
         self._sidecar: Sidecar | None = None
         self._pid = os.getpid()
-        self._inode = (0, 0)
+        self._inode: tuple[int, int] | None = None
+        self._wal_inode: tuple[int, int] | None = None
+        self._wal_gone = False
+        self._checks = 0
 
     @property
     def is_open(self) -> bool:
@@ -113,8 +117,8 @@ class File:
         conn.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
         conn.set_wal_hook(self._wrote_wal)
         self._use(conn)
-        stat = os.stat(self.path)
-        self._inode = (stat.st_dev, stat.st_ino)
+        self._inode = _inode(self.path)
+        self._wal_inode, self._wal_gone = None, False
         started = boot()
         if before is not None and before.boot == started and before.front not in (0, self._front(conn)):
             raise StoreRolledBack(self.name, before.top, 0)
@@ -137,8 +141,13 @@ class File:
             raise StoreLocked(self.name, f"process {self._pid}, of which this one is a fork")
         if self.conn is None:
             return
-        stat = os.stat(self.path)
-        if (stat.st_dev, stat.st_ino) != self._inode or (self._sidecar is not None and self._sidecar.moved()):
+        gone = _inode(self.path) != self._inode or (self._sidecar is not None and self._sidecar.moved())
+        self._checks += 1
+        if self._checks % WAL_EACH == 0:
+            wal = _inode(f"{self.path}-wal")
+            self._wal_inode = self._wal_inode or wal
+            self._wal_gone = wal != self._wal_inode
+        if gone or self._wal_gone:
             why = "its file was removed or replaced while it was open; restart on the right file"
             raise StoreUnavailable(self.name, why)
 
@@ -219,3 +228,12 @@ class File:
     def _wrote_wal(self, conn: apsw.Connection, name: str, pages: int) -> int:
         self.wal_pages = pages
         return apsw.SQLITE_OK
+
+
+def _inode(path: str) -> tuple[int, int] | None:
+    """Which file is there now; None for none."""
+    try:
+        stat = os.stat(path)
+    except FileNotFoundError:
+        return None
+    return stat.st_dev, stat.st_ino

@@ -112,7 +112,13 @@ class Handle:
     def _traced(self, sql: str, bound: Mapping[str, Raw]) -> Callable[..., bool]:
         """Called between prepare and the first step: what the text of the statement must be like."""
 
+        seen = False
+
         def check(cursor: apsw.Cursor, first: str, _: Any) -> bool:
+            nonlocal seen
+            if seen:
+                return True  # what is behind the statement: comments, as was seen before it ran
+            seen = True
             if _COMMENT.sub("", sql[len(first) :]).strip(" \t\r\n;"):
                 raise BadStatement("one statement at a time", sql)
             names = cursor.bindings_names

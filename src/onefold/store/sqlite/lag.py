@@ -90,11 +90,15 @@ class Lag:
         return len(self._todo) - self._done
 
     def share(self, size: int) -> list[tuple[Any, int]]:
-        """The next `size` entries of `old`, sorted; they count as written once the transaction committed."""
+        """The next `size` entries of `old`, sorted; they count as written once the transaction committed.
+
+        What this transaction removed or noted anew is left out: a history that was removed and begun
+        again may have a lower number now, and the table keeps the higher one.
+        """
         keys = self._todo[self._done : self._done + size]
         self._done += len(keys)
         layer = self.layers[0] if self.layers else {}
-        return [(k, self.old[k]) for k in keys if k in self.old and layer.get(k, 0) is not None]
+        return [(k, self.old[k]) for k in keys if k in self.old and k not in layer]
 
     def below(self, bound: int) -> list[tuple[Any, int]]:
         """Entries that are not in `old` and yet have numbers up to `bound`."""

@@ -11,6 +11,7 @@ import re
 import resource
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 
 import apsw
 
@@ -100,9 +101,10 @@ class SqliteWorld:
                 db.close()
 
     async def close(self) -> None:
-        for space in self._spaces.values():
-            space.close()
-        self._spaces.clear()
+        with ExitStack() as every:  # one that cannot be closed well keeps no other open
+            for space in self._spaces.values():
+                every.callback(space.close)
+            self._spaces.clear()
 
     def abandon(self) -> None:
         """Let go of every file as a kill would leave it. For tests."""
