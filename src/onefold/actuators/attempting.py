@@ -17,7 +17,7 @@ from onefold.actuators.calls import StepCall
 from onefold.actuators.stepping import Acting, own
 from onefold.actuators.troubles import Unfit, told
 from onefold.actuators.words import Stepped, Trying
-from onefold.kernel.port import Port, Step
+from onefold.kernel.port import Port, Step, unstopped
 from onefold.terms.errors import Broken, HostError, OwnedElsewhere, TooLarge
 from onefold.terms.ids import ActorId, leaving_key
 from onefold.terms.instant import moment
@@ -121,7 +121,7 @@ class Attempt:
                 return found
         if acting.info.is_async:
             return await acting.function(*args, **self.call.values)
-        return await asyncio.to_thread(acting.function, *args, **self.call.values)
+        return await asyncio.to_thread(unstopped(acting.function), *args, **self.call.values)
 
     def _failed(self, fault: BaseException) -> Stepped:
         call = self.call

@@ -7,6 +7,7 @@ Was wrong once: a row of its own for each decision. The row said yes while the r
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -29,6 +30,7 @@ from onefold.terms.instant import moment
 
 LinkState = Literal["open", "decided", "expired", "cancelled", "unknown", "changed"]
 LISTED = 500  # open approvals of one program in a list
+PAGE = 200  # unfinished runs looked at before others have a turn
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,10 +96,16 @@ class ApprovalVerbs:
             where: list[tuple[str, Any, Any]] = [("status", "in", ("waiting", "running"))]
             if "operate" not in caller.rights:
                 where.append(("principal", "=", principal_text(caller.principal)))
-            (rows,) = await space.look(Query(RUN, where=tuple(where), order=("actor",), limit=LISTED))
-            for row in rows:
-                at = ActorId(name, principal_of(str(row[RUN.at["principal"]])), str(row[RUN.at["run"]]))
-                found.extend(_open(await self._core.node.read(at)))
+            last: Any = 0
+            listed = len(found) + LISTED
+            while last is not None and len(found) < listed:
+                page = Query(RUN, where=(*where, ("actor", ">", last)), order=("actor",), limit=PAGE)
+                (rows,) = await space.look(page)
+                for row in rows:
+                    at = ActorId(name, principal_of(str(row[RUN.at["principal"]])), str(row[RUN.at["run"]]))
+                    found.extend(_open(await self._core.node.read(at)))
+                last = rows[-1][0] if len(rows) == PAGE else None
+                await asyncio.sleep(0)  # many runs may sleep here, and others want their turn
         return sorted(found, key=lambda each: each.since)
 
     async def approvals_decide(

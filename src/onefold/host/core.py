@@ -106,7 +106,7 @@ class Core:
         self.spaces: dict[str, AuthorSpace] = {}
         self.driver = Driver(clock, self.node, lambda: self.places)
         self.heard: list[Heard] = []
-        self.parked: list[Callable[[ActorId], None]] = []
+        self.looks: list[Callable[[ActorId], None]] = []  # told that an actor may be otherwise than they saw
 
     def keep(
         self,
@@ -171,8 +171,13 @@ class Core:
         self.sender.send(resident, item)
 
     def gave_up(self, at: ActorId) -> None:
-        for told in self.parked:
+        for told in self.looks:
             told(at)
+
+    def dropped(self, resident: Resident) -> None:
+        """What its commit came to is in the rows: whoever waits for the actor looks anew."""
+        for told in self.looks:
+            told(resident.at)
 
     def armed(self, space: str, at: int) -> None:
         self.driver.armed(space, at)

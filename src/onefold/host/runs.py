@@ -69,7 +69,7 @@ class RunVerbs(StartVerbs):
         for name in self._core.catalog.actuators:
             self._by_tag.setdefault(run_tag(name), []).append(name)
         self._core.heard.append(lambda resident, folded: self._wake(resident.at, resident.durable))
-        self._core.parked.append(lambda at: self._wake(at, None))
+        self._core.looks.append(lambda at: self._wake(at, None))
 
     # --- looking ----------------------------------------------------------------------------
 
@@ -253,7 +253,7 @@ class RunVerbs(StartVerbs):
                 del self._waiters[at]
 
     def _wake(self, at: ActorId, state: Any) -> None:
-        """Tell those who wait for this run that it changed; `state` None: its pass was given up on."""
+        """Tell those who wait for this run that it changed; `state` None: they must look, whatever they wait for."""
         waiters = self._waiters.get(at) if self._waiters else None
         if waiters is None:
             return

@@ -17,7 +17,7 @@ from typing import Any
 from onefold.kernel.drain import after_failure, attempt, before_send, given_up, uncertain
 from onefold.kernel.fold import Outstanding, leaving
 from onefold.kernel.module import Module
-from onefold.kernel.port import Inner, Local, Port, Step
+from onefold.kernel.port import Inner, Local, Port, Step, unstopped
 from onefold.kernel.words import NOTHING, Answer, Decision, Dropped
 from onefold.node.node import Decide, Node
 from onefold.node.resident import Resident
@@ -121,9 +121,13 @@ class Sender:
                 if port.is_async:
                     answer = await port.function(step, body)
                 else:
-                    answer = await asyncio.to_thread(port.function, step, body)
+                    answer = await asyncio.to_thread(unstopped(port.function), step, body)
             self._point("after-send")
             return answer
+        except asyncio.CancelledError:
+            if self._closing:
+                raise
+            await self._fell(resident.at, item, "it cancelled itself")
         except PortFailed as fault:
             await self._fell(resident.at, item, str(fault.why or fault))
         except Exception as fault:  # noqa: BLE001 - the door: whatever a port raises is a try that failed

@@ -25,6 +25,7 @@ from onefold.terms.typed import Codec, codec_of
 
 B = TypeVar("B")
 A = TypeVar("A")
+R = TypeVar("R")
 Promise = Literal["dedupes", "lookup", "neither", "local"]
 
 
@@ -36,6 +37,21 @@ class Step:
     now: datetime
     attempt: int
     principal: str | None
+
+
+def unstopped(function: Callable[..., R]) -> Callable[..., R]:
+    """A plain function to be run in a thread, whose StopIteration comes out as a RuntimeError.
+
+    No future can hold a StopIteration: before Python 3.11.8 whoever awaited the thread waited for ever.
+    """
+
+    def call(*args: object, **values: object) -> R:
+        try:
+            return function(*args, **values)
+        except StopIteration as stop:
+            raise RuntimeError("it raised StopIteration") from stop
+
+    return call
 
 
 class Port(Generic[B, A]):

@@ -84,6 +84,7 @@ class Outside(Protocol):
     def send(self, resident: Resident, item: Outstanding) -> None: ...
     def folded(self, resident: Resident, folded: Folded) -> None: ...
     def armed(self, space: str, at: int) -> None: ...
+    def dropped(self, resident: Resident) -> None: ...
 
 
 class Node:
@@ -360,6 +361,7 @@ class Node:
 
     def dropped(self, resident: Resident) -> None:
         self._forget(resident, resident.at)
+        self._outside.dropped(resident)
 
 
 class _Unheard:
