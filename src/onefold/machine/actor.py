@@ -140,9 +140,10 @@ class Actor:
         if new is old:
             return
         if isinstance(old, MappingProxyType):
-            if not isinstance(new, Mapping):
-                raise TypeError(f"action {name!r} gave {new!r}; an action gives the whole context")
-            new = dict(new)
+            if type(new) is not dict:
+                if not isinstance(new, Mapping):
+                    raise TypeError(f"action {name!r} gave {new!r}; an action gives the whole context")
+                new = dict(new)
             if new == self._json:
                 return
             self._json = new

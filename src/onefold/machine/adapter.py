@@ -23,7 +23,6 @@ from onefold.machine.actor import UNREAD
 from onefold.machine.acts import Function
 from onefold.machine.definition import NO_FUNCTIONS, load
 from onefold.machine.draw import dot, mermaid
-from onefold.machine.select import Entering, Nobody
 from onefold.machine.snapshot import value_of
 from onefold.machine.step import Trace, event_id, trace, trace_start
 from onefold.machine.table import Chart
@@ -281,4 +280,4 @@ def _check(name: str, chart: Chart, wake: Callable[[Any], datetime | None] | Non
 
 def _first(chart: Chart) -> Value:
     """Where an actor without history is: where the chart begins, before its first step."""
-    return value_of(chart.root, set(Entering(Nobody(chart)).first(chart.root)))
+    return value_of(chart.root, set(chart.enters))

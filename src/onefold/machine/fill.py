@@ -20,7 +20,7 @@ from onefold.terms.typed import codec_of
 
 MARK: Final = "$"
 NAME: Final = re.compile(r"[A-Za-z0-9][\w-]*")  # nothing that begins with _ is anybody's business
-SCALARS: Final = (str, int, float, bool, type(None))
+SCALARS: Final = frozenset({str, int, float, bool, type(None)})
 
 
 def filled(raw: Json, path: Path, roots: tuple[str, str], fields: Collection[str] | None, found: Findings) -> Fill:
@@ -66,7 +66,9 @@ def _place(
 def _reach(value: Any, names: list[str], said: str) -> Any:
     for name in names:
         try:
-            if isinstance(value, Plain):
+            if type(value) is dict:
+                value = value[name]
+            elif isinstance(value, Plain):
                 value = value.type if name == "type" else value.data[name]
             elif isinstance(value, Mapping):
                 value = value[name]
@@ -81,10 +83,11 @@ def _reach(value: Any, names: list[str], said: str) -> Any:
 
 def plain(value: Any) -> Json:
     """The JSON form of a value out of a context or an event. Raises: LoadRefused for a type without one."""
-    if isinstance(value, SCALARS):
+    kind = type(value)
+    if kind in SCALARS:
         return value
-    if isinstance(value, Mapping):
+    if kind is dict or isinstance(value, Mapping):
         return {key: plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple) and not hasattr(value, "_fields"):
         return [plain(item) for item in value]
-    return codec_of(type(value)).to_json(value)
+    return codec_of(kind).to_json(value)

@@ -27,8 +27,7 @@ def born(actor: Actor) -> None:
     except LookupError as fault:  # its input lacks something
         actor.give({})
         actor.wrong(fault)
-    entering = Entering(actor)
-    _enter(actor, entering.first(actor.chart.root), frozenset(entering.by_default))
+    _enter(actor, actor.chart.enters, actor.chart.by_default)
     _rest(actor)
 
 
@@ -148,9 +147,9 @@ def _enter(actor: Actor, nodes: Sequence[Node], by_default: frozenset[Node]) -> 
         if node.kind == "final":
             _final(actor, node, done)
     if actor.status == "done":
-        for node in sorted(actor.active, key=lambda node: node.order, reverse=True):
-            if node.exit:
-                actor.perform(node.exit)
+        left_at_last = [node for node in actor.active if node.exit]
+        for node in sorted(left_at_last, key=lambda node: node.order, reverse=True):
+            actor.perform(node.exit)
 
 
 def _with_children(actor: Actor, node: Node) -> None:

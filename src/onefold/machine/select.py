@@ -172,8 +172,11 @@ class Nobody:
 
 
 def foresee(chart: Chart) -> None:
-    """Work out what each transition enters when it is taken alone, where history has no say in it."""
+    """Work out what an actor enters when it starts, and each transition taken alone where history has no say in it."""
     nobody = Nobody(chart)
+    beginning = Entering(nobody)
+    chart.enters = tuple(beginning.first(chart.root))
+    chart.by_default = frozenset(beginning.by_default)
     for arrow in chart.arrows:
         entering = Entering(nobody)
         nodes = entering.all_of((arrow,), (arrow.domain,)) if arrow.targets and arrow.fixed else []

@@ -190,6 +190,8 @@ class Chart:
     codec: ContextCodec | None
     watched: bool  # some state has `always`
     hears: frozenset[str]  # the events its own states name, "*" and "name.*" among them
+    enters: tuple[Node, ...] = ()  # what an actor enters when it starts, and
+    by_default: frozenset[Node] = frozenset()  # those of them whose initial transition is followed
 
     def __repr__(self) -> str:
         return f"<chart {self.name}>"
