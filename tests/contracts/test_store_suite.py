@@ -13,6 +13,7 @@ from onefold.testing.store_suite import (
     OpenWorld,
     Unfulfilled,
     author,
+    author_tables,
     chain,
     commits,
     fence,
@@ -24,7 +25,7 @@ from onefold.testing.store_suite import (
 )
 from tests.contracts.backends import Memory, Sqlite
 
-CONCERNS = (verbs, queries, keys, commits, outcomes, fence, schema, chain, author)
+CONCERNS = (verbs, queries, keys, commits, outcomes, fence, schema, chain, author, author_tables)
 BY_NAME = {check.name: check for check in STORE_SUITE}
 
 

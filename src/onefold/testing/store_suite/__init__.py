@@ -13,7 +13,18 @@ Was wrong once: the suite inside the tests. A store made elsewhere had none, and
 
 from __future__ import annotations
 
-from onefold.testing.store_suite import author, chain, commits, fence, keys, outcomes, queries, schema, verbs
+from onefold.testing.store_suite import (
+    author,
+    author_tables,
+    chain,
+    commits,
+    fence,
+    keys,
+    outcomes,
+    queries,
+    schema,
+    verbs,
+)
 from onefold.testing.store_suite.ground import Check, OpenWorld, Unfulfilled
 
 STORE_SUITE: tuple[Check, ...] = (
@@ -26,6 +37,7 @@ STORE_SUITE: tuple[Check, ...] = (
     *schema.CHECKS,
     *chain.CHECKS,
     *author.CHECKS,
+    *author_tables.CHECKS,
 )
 
 __all__ = ["STORE_SUITE", "Check", "OpenWorld", "Unfulfilled"]

@@ -36,6 +36,7 @@ from onefold.testing.store_suite.ground import (
     expect,
     picture,
     promise,
+    quietly,
     refused,
     refusing,
     rows,
@@ -104,6 +105,53 @@ async def joining_from_landed(ground: Ground) -> None:
     done(await party.outcome)
     calls = [phase for phase, _ in party.log]
     expect(calls, list(PHASES) * 3, "what was called in three commits")
+
+
+@promise("a party that joins again while it is asked takes part in this commit and in the next")
+async def joining_from_ask(ground: Ground) -> None:
+    space = await ground.open()
+
+    class Eager(Member):
+        def ask(self) -> tuple[Query, ...]:
+            if len(self.log) < len(PHASES):
+                space.join(self)
+            return super().ask()
+
+        def landed(self, outcome: Outcome[Any], /) -> None:
+            if len(self.log) < 2 * len(PHASES) - 1:
+                self.log.append(("landed", self.name))
+            else:
+                super().landed(outcome)
+
+    party = Eager("eager", writing(Put(TASK, [task(1)])))
+    space.join(party)
+    done(await party.outcome)
+    expect([phase for phase, _ in party.log], list(PHASES) * 2, "what was called in two commits")
+
+
+@promise("a party that raises when it is told keeps nobody else from hearing")
+async def raising_when_told(ground: Ground) -> None:
+    space = await ground.open()
+
+    class Deaf(Member):
+        def landed(self, outcome: Outcome[Any], /) -> None:
+            super().landed(outcome)
+            raise ZeroDivisionError
+
+    members = [
+        Deaf("deaf", writing(Put(TASK, [task(1)]))),
+        Member("hears", writing(Put(TASK, [task(2)]))),
+        Deaf("deaf too", refusing()),
+        Member("hears too", None),
+    ]
+    async with quietly(ZeroDivisionError):
+        for member in members:
+            space.join(member)
+        outcomes = [await member.outcome for member in members]
+        await turns()
+    expect([type(outcome).__name__ for outcome in outcomes], ["Done", "Done", "Refused", "Done"], "what each was told")
+    await write(space, Put(TASK, [task(3)]))
+    expect(await rows(space, TASK), [task(1), task(2), task(3)], "the rows")
 
 
 @promise("bodies of one commit run one after another: each sees what was kept, and nothing that was rolled back")
@@ -318,6 +366,8 @@ CHECKS = (
     the_order_of_a_commit,
     questions_come_first,
     joining_from_landed,
+    joining_from_ask,
+    raising_when_told,
     bodies_see_what_was_kept,
     a_refusal_leaves_nothing,
     raises_stay_alone,

@@ -185,13 +185,13 @@ async def _ground(open_world: OpenWorld) -> AsyncIterator[Ground]:
 
 
 @asynccontextmanager
-async def quietly() -> AsyncIterator[None]:
-    """A `Kill` that ends a callback of the loop is what the check wants, and no line in anybody's log."""
+async def quietly(wanted: type[BaseException] = Kill) -> AsyncIterator[None]:
+    """A raise of `wanted` that ends a callback of the loop is what the check wants, and no line in anybody's log."""
     loop = asyncio.get_running_loop()
     before = loop.get_exception_handler()
 
     def hear(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-        if not isinstance(context.get("exception"), Kill):
+        if not isinstance(context.get("exception"), wanted):
             loop.default_exception_handler(context)
 
     loop.set_exception_handler(hear)
