@@ -44,14 +44,13 @@ async def history(space: Space, actor: int) -> list[Row]:
 async def test_a_history_removed_and_begun_again_with_a_lower_number_is_found(tmp_path: Path) -> None:
     world, space = await opened(tmp_path)
     early = space.mint(TURN)
-    await add(space, *(turn(space, 1, f"e{i}") for i in range(1)))
-    await others(space, 2)
+    await add(space, turn(space, 1, "e"))
+    await others(space, 3)  # a generation is full, and none of it is written yet
     (old,) = await history(space, 1)
-    again = (early, 1, None, "e0", None)
-    assert isinstance(
-        await space.transact(writing(Remove(TURN, keys=[(old[0],)]), Append(TURN, [again]))),
-        Done,
-    )
+    again = (early, 1, None, "e", None)
+    company = [turn(space, 50 + i, "e") for i in range(8)]  # so many that this commit writes all of that generation
+    both = writing(Remove(TURN, keys=[(old[0],)]), Append(TURN, [again, *company]))
+    assert isinstance(await space.transact(both), Done)
     for end in ("memory", "tables", "kill"):
         if end == "tables":
             await others(space, 40, 2_000)

@@ -48,8 +48,12 @@ _NOTE = f"insert or replace into {sql.META} values(?,?)"
 class SqliteEngine:
     """See `batch.Engine`. Opens its file when first needed and after an error that closed it."""
 
-    def __init__(self, name: str, path: str, schemas: Sequence[Schema], options: Options) -> None:
+    def __init__(
+        self, name: str, path: str, schemas: Sequence[Schema], options: Options, opening: Callable[[str], None]
+    ) -> None:
+        """`opening` is told the name before a file is opened, so that others can be closed."""
         self.name = name
+        self._opening = opening
         self.file = File(name, path, options)
         self.schemas = tuple(schemas)
         self._plans: dict[int, Plan] = {}
@@ -85,6 +89,7 @@ class SqliteEngine:
     def open(self) -> None:
         """Raises: StoreLocked, StoreRolledBack, StoreTooNew, LoadRefused, StoreUnavailable."""
         if not self.file.is_open:
+            self._opening(self.name)
             self.file.open(self._fill)
             self.file.note(self._top(), self._commits)
 

@@ -68,10 +68,9 @@ class SqliteWorld:
                 os.makedirs(self.folder, exist_ok=True)
             except OSError as error:
                 raise StoreUnavailable(name, f"its folder cannot be made ({error.strerror})") from error
-            engine = SqliteEngine(name, path, schemas, self._options)
+            engine = SqliteEngine(name, path, schemas, self._options, self._make_room)
             engine.open()
             space = self._spaces[name] = SqliteSpace(engine, self._used)
-            self._close_idle(name)
         return space
 
     async def soonest(self, name: str, query: Query) -> tuple[Answer, ...]:
@@ -120,11 +119,9 @@ class SqliteWorld:
     def _used(self, name: str) -> None:
         if name in self._spaces:
             self._spaces.move_to_end(name)
-            if not self._spaces[name].engine.is_open:
-                self._close_idle(name)
 
-    def _close_idle(self, wanted: str) -> None:
-        """Close the least recently used spaces until there is room for `wanted`."""
+    def _make_room(self, wanted: str) -> None:
+        """Close the least recently used spaces that are idle until there is room for one more."""
         opened = [s for s in self._spaces.values() if s.engine.is_open and s.name != wanted]
         for space in opened[: max(0, len(opened) + 1 - self._room)]:
             if space.idle:
