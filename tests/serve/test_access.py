@@ -157,7 +157,7 @@ async def test_without_keys_only_this_machine_is_let_in(front: Front, address: s
     assert event.status == (200 if local else 401)
 
 
-@pytest.mark.parametrize("header", ["x-forwarded-for", "forwarded", "x-real-ip"])
+@pytest.mark.parametrize("header", ["x-forwarded-for", "forwarded", "x-real-ip", "via", "x-forwarded-host"])
 async def test_a_proxy_on_this_machine_lends_nobody_its_place(front: Front, host: FakeHost, header: str) -> None:
     for path in ("/modules/counter/events", "/tools/refund_order"):
         call = Asgi(front, "POST", path, body=EVENT, headers=[(header.encode(), b"8.8.8.8")])
@@ -177,6 +177,11 @@ async def test_a_first_good_answer_does_not_let_the_next_peer_in(front: Front) -
     assert (await Asgi(front, "GET", "/runs").ended()).status == 200
     assert (await Asgi(front, "GET", "/runs", client=("10.0.0.5", 1)).ended()).status == 401
     assert (await Asgi(front, "GET", "/runs", headers=[(b"x-forwarded-for", b"::1")]).ended()).status == 401
+
+
+@pytest.mark.parametrize("origin", [b"http://[::1", b"http://[]", b"http://]", b"//", b"\xff", b"http://[v1.x]"])
+async def test_an_origin_that_is_no_address_is_refused_like_a_foreign_one(front: Front, origin: bytes) -> None:
+    assert (await Asgi(front, "GET", "/runs", headers=[(b"origin", origin)]).ended()).status == 403
 
 
 # --- keys and rights ---------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ began to send.
 
 from __future__ import annotations
 
+import re
 import secrets  # noqa: TID251 - minted here, once, and handed down
 from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any
@@ -30,6 +31,7 @@ from onefold.kernel.tables import ALARM
 from onefold.store.contract import AuthorSpace, World
 from onefold.terms.errors import NotFound, OnefoldError
 
+_PLACE = re.compile(r"-?[0-9]{1,19}")  # not isdigit, which takes a raised two; a row's number may be below zero
 GRACE_S = 10.0  # what is on its way at a stop may finish for this long
 
 
@@ -148,7 +150,7 @@ class Host(ModuleVerbs, RunVerbs, ApprovalVerbs, ParkedVerbs):
         """Columns, rows, and where to go on. Raises: NotFound."""
         caller.need("operate", "reading an actuator's tables")
         space = await self._author_space(name)
-        if after is not None and not after.isdigit():
+        if after is not None and not (_PLACE.fullmatch(after) and abs(int(after)) < 2**63):
             raise NotFound("page", after)
         columns, rows, more = await space.author_rows(table, limit=limit, after=None if after is None else int(after))
         return columns, rows, None if more is None else str(more)

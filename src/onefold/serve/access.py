@@ -33,7 +33,9 @@ SESSION: Final = b"onefold_session"
 SESSION_MS: Final = 12 * 3_600_000  # a working day; then the key is asked for again
 REMEMBERED: Final = 64  # answers kept by name: real clients use one or two, and a flood of others must not fill memory
 _LOOPBACK_NAMES: Final = ("localhost", "127.0.0.1", "[::1]")
-_FORWARDED: Final = frozenset((b"forwarded", b"x-forwarded-for", b"x-real-ip"))
+_FORWARDED: Final = frozenset(
+    b"forwarded via x-forwarded-for x-forwarded-host x-forwarded-proto x-real-ip cf-connecting-ip".split()
+)
 _PORT: Final = re.compile(r"(.*?)(?::(\d{1,5}))?", re.ASCII)
 
 
@@ -113,7 +115,10 @@ class Names:
 
     def takes(self, origin: bytes) -> bool:
         """Whether a page of `origin` may send requests. `null` is no page of ours."""
-        said = urlsplit(origin.decode("latin-1"))
+        try:
+            said = urlsplit(origin.decode("latin-1"))
+        except ValueError:
+            return False
         return said.scheme in ("http", "https") and bool(said.netloc) and self.knows(said.netloc.encode("latin-1"))
 
 

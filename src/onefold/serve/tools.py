@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import csv
 import io
+from base64 import b64encode
 from collections.abc import Mapping, Sequence
+from math import isfinite
 from typing import Any
 from urllib.parse import quote
 
@@ -22,6 +24,8 @@ from onefold.terms.codec import canonical
 from onefold.terms.errors import BadArguments, Fault
 
 REPLAYED = (b"onefold-replayed", b"true")
+_FORMULAS = tuple("=+-@\uff1d\uff0b\uff0d\uff20")  # the full-width ones too: some spreadsheets read them alike
+_BREAKS = ("\t", "\r", "\n")
 CALL, OPERATE = frozenset({"call"}), frozenset({"operate"})
 
 
@@ -68,7 +72,9 @@ class Tools:
         )
         if wants_csv(ask.header(b"accept")):
             return Answer(200, csv_of(columns, rows), ((b"content-type", b"text/csv; charset=utf-8"), NO_STORE))
-        return answer({"columns": list(columns), "rows": [list(row) for row in rows], "next": after})
+        return answer(
+            {"columns": list(columns), "rows": [[_plain(cell) for cell in row] for row in rows], "next": after}
+        )
 
 
 def called(picture: Mapping[str, Any], base: str, *, replayed: bool) -> Answer:
@@ -96,9 +102,17 @@ def csv_of(columns: Sequence[str], rows: Sequence[Sequence[Json]]) -> bytes:
     return out.getvalue().encode()
 
 
-def _cell(value: Json) -> str:
+def _plain(cell: Any) -> Json:
+    """A cell as JSON has it: bytes are base64, what is no number is null."""
+    if isinstance(cell, bytes):
+        return b64encode(cell).decode("ascii")
+    return None if isinstance(cell, float) and not isfinite(cell) else cell
+
+
+def _cell(value: Any) -> str:
+    value = _plain(value)
     if value is None:
         return ""
     if isinstance(value, str):
-        return f"'{value}" if value[:1] in ("=", "+", "-", "@", "\t", "\r") else value
+        return f"'{value}" if value[:1] in _BREAKS or value.lstrip()[:1] in _FORMULAS else value
     return canonical(value).decode()

@@ -8,6 +8,7 @@ import pytest
 from httpx2 import AsyncClient
 
 from onefold.actuators.receipt import Trouble, WaitShown
+from tests.serve.conftest import AGENT_KEY, READER_KEY, Keyed
 from tests.serve.fake_host import FakeHost
 from tests.serve.fake_values import DAY, NOW, Outcome, waiting_for_manager
 from tests.serve.mcp.wire import TASKS, call, error, post, result
@@ -146,3 +147,17 @@ async def test_a_header_that_names_another_task_is_refused_and_a_missing_one_is_
 @pytest.mark.parametrize("method", ["tasks/list", "tasks/result"])
 async def test_there_is_no_other_method(client: AsyncClient, method: str) -> None:
     assert (await error(client, method, {"taskId": "x"}, capabilities=TASKS))["code"] == -32601
+
+
+async def test_whoever_may_only_read_cancels_no_task(locked: FakeHost, holding: Keyed) -> None:
+    locked.outcomes["slow_report"] = lambda _: asleep(NOW + DAY)
+    async with holding(AGENT_KEY) as agent:
+        await call(agent, "slow_report", {}, capabilities=TASKS)
+    id = next(iter(locked.runs))
+    async with holding(READER_KEY) as reader:
+        told = await error(reader, "tasks/cancel", {"taskId": id}, capabilities=TASKS)
+        assert "right" in told["message"]
+        assert (await get(reader, id))["status"] == "working"
+    async with holding(AGENT_KEY) as agent:
+        await result(agent, "tasks/cancel", {"taskId": id}, capabilities=TASKS)
+        assert (await get(agent, id))["status"] == "cancelled"

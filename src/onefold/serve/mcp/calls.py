@@ -37,7 +37,7 @@ CAPABILITIES: Final = "io.modelcontextprotocol/clientCapabilities"
 HELD_S: Final = 20  # a call is held this long for its result; clients cut theirs at 30 to 60
 SHORT_MS: Final = 5 * 60_000  # a longer wait is told, not held: clients that do tasks hide them and block
 _CALL, _LOOK = frozenset({"call"}), frozenset({"read", "operate"})
-_CANCEL: Final = frozenset({"call", "operate"})
+CANCEL: Final = frozenset({"call", "operate"})
 
 Arguments = Mapping[str, Json]
 
@@ -160,7 +160,7 @@ class Calls:
         return telling.listed([receipt.to_json() for receipt in page.items], page.next)
 
     async def _cancel_run(self, request: Request) -> dict[str, Any]:
-        require(request.caller, _CANCEL, "cancel_run")
+        require(request.caller, CANCEL, "cancel_run")
         given = _Given(request.arguments, "run_id", "reason")
         run_id, reason = given.text("run_id", needed=True), given.text("reason")
         given.check("cancelled")

@@ -15,9 +15,10 @@ from mcp.shared.exceptions import MCPError
 from mcp_types import INVALID_PARAMS, METHOD_NOT_FOUND, RequestParams
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
+from onefold.serve.access import require
 from onefold.serve.door import Caller, Host
 from onefold.serve.mcp import telling
-from onefold.serve.mcp.calls import EXTENSION, declared, task_fields
+from onefold.serve.mcp.calls import CANCEL, EXTENSION, declared, task_fields
 from onefold.terms.errors import NotFound, OnefoldError
 
 MISSING_CAPABILITY: Final = -32021
@@ -67,8 +68,9 @@ class Tasks:
         return {}
 
     async def cancel(self, task_id: str, caller: Caller) -> dict[str, Any]:
-        """Acknowledged as often as it comes; a run that has ended stays as it ended."""
+        """Acknowledged as often as it comes; a run that has ended stays as it ended. Raises: MCPError for who may not."""
         try:
+            require(caller, CANCEL, "tasks/cancel")
             await self._host.run_cancel(task_id, "cancelled by its client", caller=caller)
         except OnefoldError as error:
             raise _as_protocol(error) from None
