@@ -12,9 +12,10 @@ import uvloop
 
 from onefold.actuators import Retry, Run, actuator
 from onefold.actuators.executing import run_pass
+from onefold.actuators.journal import rows
 from onefold.actuators.words import Raised, Rested, Returned
 from onefold.terms.errors import StepFailed, StoreUnavailable, TooLarge
-from tests.actuators.home import World
+from tests.actuators.home import World, until
 
 SEEN: list[Any] = []
 
@@ -105,6 +106,40 @@ async def test_cancel_reaches_a_run_in_any_state() -> None:
     await done.play()
     assert not done.cancel().changed
     assert done.result == "x"
+
+
+async def test_a_step_that_swallows_its_cut_or_a_drain_stops_neither() -> None:
+    begun = asyncio.Event()
+
+    async def stubborn(n: int) -> int:
+        begun.set()
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            SEEN.append(n)
+        return n
+
+    async def main(run: Run) -> int:
+        try:
+            async with asyncio.timeout(5):
+                await run.step(stubborn)(1)
+        except TimeoutError:
+            SEEN.append("late")
+        return await run.step(stubborn)(2)
+
+    world = World(actuator(main))
+    passing = asyncio.create_task(run_pass(world.life, world.actuator))
+    await until(lambda: world.state.agenda)
+    begun.clear()
+    world.ring()
+    await begun.wait()
+    assert SEEN == ["late", 1] or SEEN == [1, "late"]
+    passing.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await passing
+    await asyncio.sleep(0)
+    assert SEEN[-1] == 2
+    assert [row.kind for row in rows(world.state)] == ["due"]
 
 
 class Failing:

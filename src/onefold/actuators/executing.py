@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
-from contextvars import copy_context
+from contextvars import Context, copy_context
 from hashlib import blake2b
 from typing import Any, Protocol, TypeVar
 
@@ -70,11 +70,13 @@ class Execution:
         self.actuator = actuator
         self.host = asyncio.get_running_loop()
         self.tasks: dict[str, asyncio.Task[None]] = {}
-        self.done: asyncio.Future[None] = self.host.create_future()
+        self.done = False
+        self.fault: BaseException | None = None
         self.state = actor.state
         self.owner = ActorId(actuator.name, self.state.principal, self.state.run)
         self.home = Pass(self.state, self)
         self.crossing: Crossing | None = None
+        self.own = Own(copy_context())
 
     async def whole(self) -> PassEnded:
         if self.state.status not in GOING:  # cancelled after this pass was owed: it acts no more
@@ -88,11 +90,12 @@ class Execution:
         try:
             self._launch(args)
             self._advance()
-            await self.done
+            await self._work()
             if self.crossing is not None:
                 await self.crossing.left
         finally:
             stop()
+            self.own.close()
             for task in self.tasks.values():
                 task.cancel()
             self.home.stop()
@@ -116,8 +119,28 @@ class Execution:
             coro = self.crossing.bridge(actuator.function, args)
         home.root = PassTask(coro, home.loop, Path("0"), copy_context())
 
+    async def _work(self) -> None:
+        """Until the pass is done. A step that runs alone runs here: a task of its own costs a fifth of it."""
+        own, task = self.own, asyncio.current_task()
+        while not self.done:
+            if own.next is None:
+                await own.asked(self.host)
+                continue
+            try:
+                await own.take()
+            except asyncio.CancelledError:
+                if not own.cut or task is None or task.uncancel():
+                    raise
+            else:
+                if own.cut and task is not None:
+                    task.uncancel()  # the step swallowed that it was cut
+            own.cut = False
+            _undrained()
+        if self.fault is not None:
+            raise self.fault
+
     def _advance(self) -> None:
-        if self.done.done():
+        if self.done:
             return
         try:
             self.home.advance()
@@ -127,8 +150,9 @@ class Execution:
                 raise
 
     def _broke(self, fault: BaseException) -> None:
-        if not self.done.done():
-            self.done.set_exception(fault)
+        if not self.done:
+            self.done, self.fault = True, fault
+            self.own.stop()
 
     def _committed(self, facts: Sequence[Fact]) -> None:
         home = self.home
@@ -139,6 +163,8 @@ class Execution:
             kind = type(fact)
             if kind in ENTRIES:
                 entries.append(fact)
+                if fact.call == self.own.call:  # type: ignore[union-attr]
+                    self.own.call = None
             elif kind in ENDINGS:
                 home.stop()
                 return
@@ -149,10 +175,14 @@ class Execution:
     # --- what the pass asks -----------------------------------------------------------------------
 
     def ended(self) -> None:
-        if not self.done.done():
-            self.done.set_result(None)
+        if not self.done:
+            self.done = True
+            self.own.stop()
 
     def abandon(self, call: StepCall) -> None:
+        if self.own.call == call.id:
+            self.own.cancel()
+            return
         task = self.tasks.pop(self._id(call, call.attempt + 1), None)
         if task is not None:
             task.cancel()
@@ -165,7 +195,10 @@ class Execution:
         else:
             doubtful = call.id in self.state.trying
             coro = self._attempt(Attempt(self.actor, call, attempt, id=id, owner=self.owner, doubtful=doubtful))
-        self.tasks[id] = self.host.create_task(coro, context=call.context)
+        if self.own.takes(call):
+            self.own.give(call, coro)
+        else:
+            self.tasks[id] = self.host.create_task(coro, context=call.context)
 
     def _id(self, call: StepCall, attempt: int) -> str:
         """The id of an attempt's event: the round stands in it, so that an attempt made anew is a new one."""
@@ -192,9 +225,12 @@ class Execution:
         call = attempt.call
         try:
             event = await attempt.outcome()
-            if event is None:
+            if call.done():  # it was cut, and would not hear of it
+                pass
+            elif event is None:
                 self.home.doubt(call.name, attempt.why)
             else:
+                _undrained()
                 await self.actor.fold(event, attempt.id)
         except (Unfit, CallerError) as unfit:
             self.home.fail(call.name, unfit, attempt.number)
@@ -224,3 +260,81 @@ class Execution:
                 self._broke(fault)
             if not isinstance(fault, Exception):
                 raise fault
+
+
+def _undrained() -> None:
+    """A step that swallowed its pass's end brings nothing either. Raises: CancelledError."""
+    task = asyncio.current_task()
+    if task is not None and task.cancelling():
+        raise asyncio.CancelledError
+
+
+class Own:
+    """The one step that runs in the pass's own task, when no other does.
+
+    call: its call, until its outcome is committed. next: it, until it is taken. cut: it was abandoned.
+    """
+
+    __slots__ = ("_context", "_free", "_running", "_task", "_waker", "call", "cut", "next")
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._free = True
+        self._running = False
+        self._task = asyncio.current_task()
+        self._waker: asyncio.Future[None] | None = None
+        self.call: str | None = None
+        self.next: Coroutine[Any, Any, None] | None = None
+        self.cut = False
+
+    def takes(self, call: StepCall) -> bool:
+        """Whether it may run here: nothing else does, and it was called in the context that this task has."""
+        return self._free and self.call is None and self.next is None and call.context == self._context
+
+    def give(self, call: StepCall, step: Coroutine[Any, Any, None]) -> None:
+        self.call, self.next = call.id, step
+        self.wake()
+
+    async def take(self) -> None:
+        """Run it, and put the context back as it was for the next."""
+        step, self.next = self.next, None
+        assert step is not None, "there is a step to take"
+        self._running = True
+        try:
+            await step
+        finally:
+            self._running = False
+            if copy_context() != self._context:
+                for variable, value in self._context.items():
+                    variable.set(value)
+                self._free = copy_context() == self._context  # a variable that is new cannot be taken out again
+
+    async def asked(self, host: asyncio.AbstractEventLoop) -> None:
+        """Until there is something to take, or the pass is done."""
+        self._waker = host.create_future()
+        await self._waker
+        self._waker = None
+
+    def wake(self) -> None:
+        if self._waker is not None and not self._waker.done():
+            self._waker.set_result(None)
+
+    def cancel(self) -> None:
+        """Its call was cancelled: it stops, or never begins."""
+        self.call = None
+        self.close()
+        if self._running and self._task is not asyncio.current_task() and self._task is not None:
+            self.cut = True
+            self._task.cancel()
+
+    def stop(self) -> None:
+        """The pass is done: what still runs stops, unless its outcome is committed and it is about to end."""
+        if self.call is not None:
+            self.cancel()
+        self.wake()
+
+    def close(self) -> None:
+        """What was not begun never is."""
+        if self.next is not None:
+            self.next.close()
+            self.next = None
