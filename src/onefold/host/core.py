@@ -72,11 +72,7 @@ class Place:
         self._world = world
 
     async def look(self, query: Query) -> Sequence[tuple[object, ...]]:
-        lane = self.home.lane
-        if lane is None:
-            answers = await self._world.soonest(self.name, query)
-        else:
-            answers = await lane.space.look(query)
+        answers = await self._world.soonest(self.name, query)
         return answers[0] if answers else ()
 
 

@@ -107,6 +107,7 @@ class Driver:
                 at = self._next.get(where.name)
                 if beat or where.name not in self._next or (at is not None and at <= now):
                     await self._look(where, now)
+                    await asyncio.sleep(0)  # a look at a file blocks the loop: of a thousand, each lets calls through
             if self._woken.is_set():
                 continue
             self._quiet.set()
@@ -118,21 +119,21 @@ class Driver:
         return min([self._beat_at, *(at for at in self._next.values() if at is not None)])
 
     async def _look(self, where: Where, now: int) -> None:
-        """Ring all that is due in one space, then learn when the next is."""
+        """Learn when the next alarm of one space is due, and ring all that are. A space at rest is asked once."""
         try:
             while not self._stopping:
+                found = await where.look(soonest(where.kinds))
+                at = min((int(row[_AT]) for row in found), default=None)  # type: ignore[call-overload]
+                self._next[where.name] = at
+                if at is None or at > now:
+                    return
+                self._next[where.name] = now + AFTER_FAULT_MS
                 self._left_out = {who: until for who, until in self._left_out.items() if until > now}
                 rows = await where.look(due(where.kinds, now, AT_ONCE + len(self._left_out)))
                 by_kind = self._by_kind(rows)
-                if not by_kind:
-                    break
-                if not await self._ring(by_kind):
-                    self._next[where.name] = now + AFTER_FAULT_MS
+                if not by_kind or not await self._ring(by_kind):
                     return
                 now = self._clock.now()
-            found = await where.look(soonest(where.kinds))
-            at = min((int(row[_AT]) for row in found), default=None)  # type: ignore[call-overload]
-            self._next[where.name] = at if at is None or at > now else now + AFTER_FAULT_MS
         except Exception as fault:  # noqa: BLE001 - the door: one space that fails must not stop the only clock
             log.warning("the alarms of %s could not be read: %s", where.name, fault)
             self._next[where.name] = now + AFTER_FAULT_MS
