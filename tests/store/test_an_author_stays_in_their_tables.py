@@ -27,6 +27,9 @@ MIGRATIONS = [
     "create trigger noted after insert on refunds begin insert into counted(what) values(new.order_id); end",
 ]
 
+LONG = "replace(hex(zeroblob(7000000)), '00', 'a')"
+HALF = "replace(hex(zeroblob(3000000)), '00', 'a')"
+
 REFUSED = {
     "reads a reserved table": "select * from _onefold_sent",
     "reads it by another case": "select * from _ONEFOLD_SENT",
@@ -84,6 +87,11 @@ REFUSED = {
     "makes a huge value": "select hex(zeroblob(900000000)) as x",
     "makes a huge padded text": "select printf('%.*c', 999999999, 'x') as x",
     "makes it by digits": "select printf('%999999999d', 1) as x",
+    "searches without end": f"select instr({LONG}, {HALF} || 'b') as x",
+    "replaces without end": f"select length(replace({LONG}, {HALF} || 'b', 'x')) as x",
+    "trims without end": f"select length(trim({LONG}, {HALF})) as x",
+    "matches without end": f"select {LONG} like '%' || replace(hex(zeroblob(200)), '00', 'a') || 'b' as x",
+    "fetches more than there is room for": "with recursive c(x) as (select 1 union all select x + 1 from c) select zeroblob(9999) as h from c",
     "makes it by the other name": "select format('%.*c', 999999999, 'x') as x",
 }
 
@@ -214,6 +222,16 @@ async def test_ordinary_sql_works(space: AuthorSpace) -> None:
         assert tx.execute("drop table less") == 0
         assert tx.fetch_one("select printf('%5.2f|%-6s|%d', 3.14159, 'ab', 42) as x") == {"x": " 3.14|ab    |42"}
         assert tx.fetch_one("select json_extract('{\"a\": 1}', '$.a') as x, upper('é') as y") == {"x": 1, "y": "é"}
+        assert tx.fetch_one("select instr('abc', 'c') as i, instr(x'0102', x'02') as b, instr(null, 1) as n") == {
+            "i": 3,
+            "b": 2,
+            "n": None,
+        }
+        assert tx.fetch_one("select replace(12.5, '.', ',') as r, trim('  a ') as t, ltrim('xxa', 'x') as l") == {
+            "r": "12,5",
+            "t": "a",
+            "l": "a",
+        }
         assert tx.fetch_one("with t(n) as (values(1), (2)) select sum(n) over () as s from t") == {"s": 3}
 
     await step(space, ordinary)

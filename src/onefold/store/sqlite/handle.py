@@ -26,6 +26,7 @@ from onefold.terms.instant import down, text
 T = TypeVar("T")
 Raw = int | float | str | bytes | None
 
+FETCH_AT_MOST = 32_000_000  # why: `fetch` of a recursion without end filled 300 MB to 1 GB within its second
 _COMMENT = re.compile(r"--[^\n]*|/\*.*?(\*/|\Z)", re.DOTALL)
 _RESERVED_ROWS = (
     "select type, name, tbl_name, sql from sqlite_schema"
@@ -67,8 +68,15 @@ class Handle:
         """All rows of one statement, by column name. Raises: as `execute`."""
 
         def read(cursor: apsw.Cursor) -> list[dict[str, object]]:
-            rows = cursor.fetchall()
-            return [dict(zip(self._columns, row, strict=True)) for row in rows]
+            rows: list[dict[str, object]] = []
+            size = 0
+            for row in cursor:
+                size += 100 + sum([len(cell) if isinstance(cell, str | bytes) else 8 for cell in row])
+                if size > FETCH_AT_MOST:
+                    cursor.close(True)
+                    raise BadStatement(f"its rows hold more than {FETCH_AT_MOST} bytes; fetch fewer at a time", sql)
+                rows.append(dict(zip(self._columns, row, strict=True)))
+            return rows
 
         return self._run(sql, values, read)
 
