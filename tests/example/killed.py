@@ -9,12 +9,14 @@ Was wrong once: a fuse that raised. What it interrupted cleaned up after itself,
 The points are those of the store (before-commit, after-commit, statement), of the host (before-send,
 after-send, step-returned, before-reply) and of the socket (before-answer, after-answer). The fuse is laid
 at the start, or later by a line on stdin: `arm POINT HIT` is answered with `armed`; `met` with `met N`, how
-often the point was met, once nothing moves any more.
+often the point was met, once nothing moves any more. `grace SECONDS`, answered with `granted`, is how long what is
+on its way may take at a stop.
 """
 
 from __future__ import annotations
 
 import asyncio
+import functools
 import os
 import signal
 import sys
@@ -89,6 +91,9 @@ def obey(fuse: Fuse, host: Any, loop: asyncio.AbstractEventLoop) -> None:
         if word == "arm":
             fuse.arm(rest[0], int(rest[1]))
             tell("armed")
+        elif word == "grace":
+            host.close = functools.partial(host.close, float(rest[0]))
+            tell("granted")
         else:
             asyncio.run_coroutine_threadsafe(at_rest(host), loop).result()
             tell(f"met {fuse.met}")

@@ -131,6 +131,10 @@ class App(Child):
         """How often the armed point was met, once nothing moves. Raises: Died, when it met it too often."""
         return int((await self._ask("met", r"^met (\d+)$"))[1])
 
+    async def grant(self, seconds: float) -> None:
+        """How long what is on its way may take at a stop."""
+        await self._ask(f"grace {seconds}", "^granted$")
+
     async def _ask(self, line: str, answer: str) -> re.Match[str]:
         assert self.process.stdin is not None
         after = len(self.said)

@@ -135,7 +135,7 @@ async def serve(
 
     async with staged.opened(_say) as host, asyncio.TaskGroup() as tasks:
         front = asgi_app(host)
-        server = _server(front, staged.config.listen, lambda: serving(host))
+        server = _server(front, staged.config.listen, lambda: serving(host), host.rest)
         stops = _stops_on_signals(server)
         beside = [tasks.create_task(_tell(host, live))] if live else []
         if until is not None:
@@ -152,7 +152,7 @@ def _say(text: str) -> None:
     click.echo(text, err=True)
 
 
-def _server(front: Front, listen: tuple[str, int], serving: Callable[[], None]) -> Server:
+def _server(front: Front, listen: tuple[str, int], serving: Callable[[], None], stopping: Callable[[], None]) -> Server:
     """The server of `serve.run`, on a socket that is there already, with its signals left to us."""
     from uvicorn import Server
 
@@ -168,6 +168,7 @@ def _server(front: Front, listen: tuple[str, int], serving: Callable[[], None]) 
             serving()
 
         async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+            stopping()
             front.drain()
             await super().shutdown(sockets)
 

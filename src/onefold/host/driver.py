@@ -68,10 +68,14 @@ class Driver:
     def start(self) -> None:
         self._task = asyncio.get_running_loop().create_task(self._drive(), name="onefold driver")
 
-    async def stop(self) -> None:
-        """Ring nothing more; what is ringing finishes."""
+    def rest(self) -> None:
+        """Ring nothing more."""
         self._stopping = True
         self._woken.set()
+
+    async def stop(self) -> None:
+        """Ring nothing more; what is ringing finishes."""
+        self.rest()
         if self._task is not None:
             await self._task
 

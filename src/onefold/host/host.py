@@ -88,6 +88,10 @@ class Host(ModuleVerbs, RunVerbs, ApprovalVerbs, ParkedVerbs):
         await core.space(MAIN)
         core.start()
 
+    def rest(self) -> None:
+        """The process is about to stop: claim nothing more. Calls are still answered until `close`."""
+        self._core.driver.rest()
+
     async def close(self, grace_s: float = GRACE_S) -> None:
         """Stop cleanly: no new claims, what is on its way finishes within the grace, files are closed."""
         self._live.close()
