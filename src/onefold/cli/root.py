@@ -16,6 +16,7 @@ from onefold.cli import show
 from onefold.cli.answers import Problem
 from onefold.cli.approve import approve
 from onefold.cli.call import call
+from onefold.cli.check import check
 from onefold.cli.dev import dev
 from onefold.cli.doctor import doctor
 from onefold.cli.export import export
@@ -73,7 +74,7 @@ def root() -> None:
     """Work that was accepted survives; what is retried happens once."""
 
 
-for command in (new, dev, serve, call, runs, approve, parked, doctor, export):
+for command in (new, dev, serve, check, call, runs, approve, parked, doctor, export):
     root.add_command(command)
 
 
