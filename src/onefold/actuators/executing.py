@@ -289,7 +289,8 @@ class Own:
 
     def takes(self, call: StepCall) -> bool:
         """Whether it may run here: nothing else does, and it was called in the context that this task has."""
-        return self._free and self.call is None and self.next is None and call.context == self._context
+        alone = self.call is None and self.next is None and not self.cut
+        return alone and self._free and call.context == self._context
 
     def give(self, call: StepCall, step: Coroutine[Any, Any, None]) -> None:
         self.call, self.next = call.id, step
@@ -322,8 +323,9 @@ class Own:
     def cancel(self) -> None:
         """Its call was cancelled: it stops, or never begins."""
         self.call = None
-        self.close()
-        if self._running and self._task is not asyncio.current_task() and self._task is not None:
+        if self.next is not None:
+            self.close()
+        elif self._running and not self.cut and self._task is not asyncio.current_task() and self._task is not None:
             self.cut = True
             self._task.cancel()
 
