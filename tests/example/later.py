@@ -10,8 +10,6 @@ from pydantic import BaseModel
 
 from onefold import Run, Step, actuator
 
-PAY_URL = os.environ["PAY_URL"]
-
 
 class Due(BaseModel):
     bill: str
@@ -19,8 +17,9 @@ class Due(BaseModel):
 
 
 async def pay(step: Step, bill: str) -> str:
+    where, body = f"{os.environ['PAY_URL']}/refunds", {"bill": bill, "amount": "1"}
     async with httpx2.AsyncClient(timeout=60) as http:
-        answer = await http.post(f"{PAY_URL}/refunds", headers={"Idempotency-Key": step.key}, json={"bill": bill})
+        answer = await http.post(where, headers={"Idempotency-Key": step.key}, json=body)
     answer.raise_for_status()
     return str(answer.json()["id"])
 
