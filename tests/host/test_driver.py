@@ -1,0 +1,81 @@
+"""The only clock: what it asks of spaces at rest, and that it lets others through in between."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Sequence
+from typing import Any
+
+import pytest
+
+from onefold.host.driver import BEAT_MS, Driver
+from onefold.store.contract import Query
+from onefold.testing.clock import VirtualClock
+
+
+class Space:
+    """A space in which nobody is due before `at`."""
+
+    def __init__(self, name: str, at: int | None) -> None:
+        self.name = name
+        self.kinds: Sequence[str] = (name,)
+        self.at = at
+        self.asked = 0
+
+    async def look(self, query: Query) -> Sequence[tuple[object, ...]]:
+        self.asked += 1
+        return () if self.at is None else [(1, self.name, 0, self.at, 0, None)]
+
+
+Driven = Callable[..., tuple[Driver, VirtualClock]]
+
+
+@pytest.fixture
+async def driven() -> AsyncIterator[Driven]:
+    started: list[Driver] = []
+
+    def drive(*spaces: Space) -> tuple[Driver, VirtualClock]:
+        clock = VirtualClock()
+        nobody: Any = None  # nothing is due, so no actor is ever asked for
+        started.append(Driver(clock, nobody, lambda: spaces))
+        started[-1].start()
+        return started[-1], clock
+
+    yield drive
+    for driver in started:
+        await driver.stop()
+
+
+async def quiet(driver: Driver) -> int:
+    """Until it sleeps; how many turns others had meanwhile."""
+    for turn in range(100_000):
+        if driver.quiet:
+            return turn
+        await asyncio.sleep(0)
+    raise AssertionError("it never came to rest")
+
+
+async def test_a_space_at_rest_is_asked_once(driven: Driven) -> None:
+    spaces = [Space("a", None), Space("b", 10**15), Space("c", 10**15)]
+    driver, _ = driven(*spaces)
+    await quiet(driver)
+    assert [space.asked for space in spaces] == [1, 1, 1]
+
+
+async def test_each_of_a_thousand_spaces_lets_others_through(driven: Driven) -> None:
+    driver, clock = driven(*(Space(f"s{n}", 10**15) for n in range(1_000)))
+    assert await quiet(driver) >= 1_000
+    clock.step_to(clock.now() + BEAT_MS)
+    await asyncio.sleep(0)
+    assert await quiet(driver) >= 999
+
+
+async def test_a_driver_told_to_rest_asks_nothing_more(driven: Driven) -> None:
+    space = Space("a", None)
+    driver, clock = driven(space)
+    await quiet(driver)
+    driver.rest()
+    clock.step_to(clock.now() + 10 * BEAT_MS)
+    for _ in range(10):
+        await asyncio.sleep(0)
+    assert space.asked == 1
