@@ -300,3 +300,21 @@ def test_the_blocking_set_is_equal_argument_by_argument(one: type, two: type) ->
         mine = inspect.signature(verb).parameters.values()
         theirs = inspect.signature(_public(two)[name]).parameters.values()
         assert [(p.name, p.kind, p.default) for p in mine] == [(p.name, p.kind, p.default) for p in theirs], name
+
+
+async def test_a_system_without_threads_is_a_fault_of_the_host_and_the_pass_is_run_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def main(run: plain.Run) -> str:
+        return "x"
+
+    def refuse(self: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    world = world_of(main)
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", refuse)
+        with pytest.raises(RuntimeError, match="can't start new thread"):
+            await run_pass(world.life, world.actuator)
+    await world.play()
+    assert world.result == "x"

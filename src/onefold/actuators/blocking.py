@@ -45,22 +45,33 @@ class Crossing:
         self.advance = advance
         self.left: asyncio.Future[None] = host.create_future()
         self.over = False
-        self.thread: threading.Thread | None = None
+        self.thread: threading.Thread
         self._next: asyncio.Future[Any] | None = None
-        self._call: Callable[[], Any] | None = None
+        self._begun = False
         self._back = threading.Semaphore(0)
         self._outcome: tuple[bool, Any] = (True, None)
 
     # --- on the pass's loop -----------------------------------------------------------------------
 
-    async def bridge(self, function: Callable[..., Any], args: tuple[Any, ...]) -> Any:
-        """The pass's root task: starts the thread and makes its calls, one after another."""
+    def start(self, function: Callable[..., Any], args: tuple[Any, ...]) -> None:
+        """Make the thread, which waits for the bridge. Raises: RuntimeError when the system gives no more of them."""
         context = copy_context()
         self.thread = threading.Thread(
             target=context.run, args=(self._whole, function, args), name=f"run {args[0].id}", daemon=True
         )
+        self.thread.start()
+
+    def close(self) -> None:
+        """The pass is over: a thread that has not begun never does."""
+        self.over = True
+        if not self._begun:
+            self._back.release()
+
+    async def bridge(self) -> Any:
+        """The pass's root task: lets the thread begin and makes its calls, one after another."""
+        self._begun = True
         try:
-            call = await self._resume(self.thread.start)
+            call = await self._resume()
             while call is not None:
                 try:
                     value = call()
@@ -70,7 +81,7 @@ class Crossing:
                 except BaseException as fault:  # noqa: BLE001 - the door: it is raised in the thread, where it was called
                     outcome = (False, fault)
                 self._outcome = outcome
-                call = await self._resume(self._back.release)
+                call = await self._resume()
             good, value = self._outcome
             if not good:
                 raise value
@@ -82,11 +93,11 @@ class Crossing:
                 self._back.release()
             raise
 
-    async def _resume(self, go: Callable[[], None]) -> Callable[[], Any] | None:
+    async def _resume(self) -> Callable[[], Any] | None:
         """Let the thread go on and wait for its next call; None when it has ended."""
         self._next = self.home.loop.create_future()
         self.home.away = True
-        go()
+        self._back.release()
         try:
             call: Callable[[], Any] | None = await self._next
         finally:
@@ -113,7 +124,10 @@ class Crossing:
     # --- on the function's thread -----------------------------------------------------------------
 
     def _whole(self, function: Callable[..., Any], args: tuple[Any, ...]) -> None:
+        self._back.acquire()
         try:
+            if self.over:
+                raise Suspended
             self._outcome = (True, function(Run(self, args[0]), *args[1:]))
         except BaseException as fault:  # noqa: BLE001 - the door: it becomes the outcome of the pass's root task
             self._outcome = (False, fault)

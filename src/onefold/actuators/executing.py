@@ -99,6 +99,8 @@ class Execution:
             for task in self.tasks.values():
                 task.cancel()
             self.home.stop()
+            if self.crossing is not None:
+                self.crossing.close()
         outcome = self.home.outcome
         assert outcome is not None, "a pass is done when it has its outcome"
         return outcome
@@ -116,7 +118,8 @@ class Execution:
             coro = actuator.function(*args)
         else:
             self.crossing = Crossing(home, self.host, self._advance)
-            coro = self.crossing.bridge(actuator.function, args)
+            self.crossing.start(actuator.function, args)
+            coro = self.crossing.bridge()
         home.root = PassTask(coro, home.loop, Path("0"), copy_context())
 
     async def _work(self) -> None:
