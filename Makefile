@@ -7,6 +7,7 @@ BIN := .venv/bin
 RUN_READY := .venv/.ready-run
 DEV_READY := .venv/.ready-dev
 NODE_READY := .setup/.ready-node
+CHARTS_READY := .setup/charts/.ready
 SRC := src tests build_support $(wildcard bench examples)
 
 help:           ## what there is
@@ -17,7 +18,7 @@ all: check test     ## everything that needs no root
 run: $(RUN_READY)   ## the example: a refund tool on SQLite, beside a payment provider; Ctrl-C stops both
 	@exec $(BIN)/python build_support/run_example.py
 
-test: $(DEV_READY) $(NODE_READY)    ## all tests but those that need root
+test: $(DEV_READY) $(NODE_READY) $(CHARTS_READY)    ## all tests but those that need root
 	$(BIN)/python -m pytest -q -m "not needs_root" tests
 
 test-root: $(DEV_READY)     ## the tests that need root: a full disk, a power cut
@@ -47,6 +48,11 @@ $(RUN_READY): pyproject.toml constraints.txt build_support/venv.sh
 
 $(DEV_READY): $(RUN_READY)
 	@sh build_support/venv.sh dev
+	@touch $@
+
+# The public suites of state charts, fetched as packages.
+$(CHARTS_READY): $(NODE_READY) tests/machine/fetch.sh
+	@sh tests/machine/fetch.sh
 	@touch $@
 
 $(NODE_READY): $(RUN_READY) build_support/node.sh build_support/node/package.json

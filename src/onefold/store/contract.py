@@ -319,7 +319,7 @@ class Space(Protocol):
     name: str
 
     def join(self, party: Party) -> None:
-        """Take part in the next physical commit: the one at the end of this turn of the loop. Raises: NotOpen."""
+        """Take part in the next physical commit: the one a few turns of the loop from now. Raises: NotOpen."""
 
     async def transact(self, body: Body[T]) -> Outcome[T]:
         """Commit one body, in company of whatever else commits now."""

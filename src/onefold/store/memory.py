@@ -10,10 +10,7 @@ first unique key in production.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from itertools import count
 from typing import Any, TypeVar
-
-import apsw
 
 from onefold.store.batch import Fell, Lost, Unusable, attempt
 from onefold.store.contract import (
@@ -40,12 +37,12 @@ from onefold.store.contract import (
 from onefold.store.lane import Lane
 from onefold.store.rows import Rows, Undo, changed, check_row, holds, narrowed, ordered
 from onefold.store.schema import Applied, check, check_names, checksum, missing
+from onefold.store.sqlite.aside import Aside
 from onefold.store.sqlite.author import Door
 from onefold.terms.errors import StoreUnavailable
 
 T = TypeVar("T")
 Failpoint = Callable[[str], None]
-_NUMBERS = count(1)
 
 
 class Held:
@@ -57,16 +54,7 @@ class Held:
         self.tables: dict[str, Rows] = {}
         self.applied: list[Applied] = []
         self.next: dict[str, int] = {}
-        self._number = next(_NUMBERS)
-        self._anchor: apsw.Connection | None = None
-
-    def author_connection(self) -> apsw.Connection:
-        """The author's tables live in SQLite, in memory, for as long as this object does."""
-        where = f"file:/onefold-{self._number}?vfs=memdb"
-        flags = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE | apsw.SQLITE_OPEN_URI
-        if self._anchor is None:
-            self._anchor = apsw.Connection(where, flags=flags)
-        return apsw.Connection(where, flags=flags)
+        self.aside = Aside()  # the author's tables
 
     def migrate(self, schemas: Sequence[Schema]) -> None:
         check_names(schemas)
@@ -229,7 +217,7 @@ class MemorySpace:
         self._engine = MemoryEngine(held, clock, failpoint)
         self._held = held
         self._lane = Lane(held.name, self._engine)
-        self._door = Door(held.name, held.author_connection)
+        self._door = Door(held.name, held.aside.connect)
 
     def join(self, party: Party) -> None:
         self._lane.join(party)
@@ -277,7 +265,7 @@ class MemorySpace:
         self._door.close()
         self._engine.rollback()
 
-    def _journal(self, conn: apsw.Connection, body: Body[Any]) -> Outcome[Any]:
+    def _journal(self, conn: Any, body: Body[Any]) -> Outcome[Any]:
         """The body's rows and the author's commit together; both are in memory, so neither can be lost alone."""
         try:
             self._engine.begin()
