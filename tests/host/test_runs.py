@@ -365,3 +365,9 @@ async def test_a_changed_program_is_parked_by_name_and_goes_on_when_mended(stage
     await stage.host.run_retry(run, caller=caller)
     await stage.advance("2h")
     assert (await stage.host.receipt(run, caller=caller)).status == "done"
+
+
+async def test_a_page_that_is_none_is_not_the_first_one(stage: Stage) -> None:
+    for after in ("x", "\u00b2.run_x", "", "9" * 30 + ".run_x"):
+        with pytest.raises(NotFound):
+            await stage.host.runs_list(after=after, caller=stage.caller())

@@ -270,4 +270,6 @@ def _position(after: str | None) -> tuple[int, str] | None:
     if after is None:
         return None
     started, _, run = after.partition(".")
-    return (int(started), run) if _MOMENT.fullmatch(started) else None
+    if not _MOMENT.fullmatch(started):
+        raise NotFound("page", after)  # not the first page: whoever follows `next` would go in circles
+    return int(started), run
