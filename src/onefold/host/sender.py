@@ -46,6 +46,7 @@ class Sender:
         self._point = point
         self._gave_up = gave_up
         self._tasks: set[asyncio.Task[None]] = set()
+        self._leaving: set[tuple[ActorId, int]] = set()  # rows that are on their way, whoever holds them
         self._closing = False
         self.failures = 0
 
@@ -58,6 +59,9 @@ class Sender:
         if item.in_flight or self._closing or resident.gone:
             return
         item.in_flight, item.since = True, self._now()
+        if (resident.at, item.n) in self._leaving:
+            return  # sent already by this process; the actor was read anew meanwhile, after a commit that failed
+        self._leaving.add((resident.at, item.n))
         resident.sending += 1
         task = asyncio.get_running_loop().create_task(self._send(resident, item))
         self._tasks.add(task)
@@ -98,6 +102,7 @@ class Sender:
         except OnefoldError as fault:
             log.warning("owed row %s of %s %s: %s", item.key, at.kind, at.key, fault)
         finally:
+            self._leaving.discard((at, item.n))
             resident.sending -= 1
             current = self._node.resident(at)
             if current is not None and item.n in current.owed and not current.owed[item.n].confirmed:
