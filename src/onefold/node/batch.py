@@ -72,6 +72,8 @@ class Batch:
             turn.fault = KeyConflict((turn.event or "")[2:])
         elif turn.replies:
             turn.stored = reply
+        if turn.removes is not None and turn.fault is None:
+            self.removed.append((turn.removes,))
         self.turns.append(turn)
 
     def join(self, turn: Turn, first: Turn) -> None:

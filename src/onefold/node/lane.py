@@ -328,7 +328,8 @@ class Lane:
             resident = turn.resident
             resident.pending -= 1
             if turn.removes is not None:
-                resident.owed.pop(turn.removes, None)
+                if turn.fault is None:  # an answer that could not be folded removed nothing
+                    resident.owed.pop(turn.removes, None)
             elif turn.change is not None:
                 resident.owed[turn.change.n] = turn.change
                 resident.arrived(turn.change)

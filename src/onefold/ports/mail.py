@@ -94,7 +94,7 @@ def compose(to: str, sender: str, ask: Ask, links: Links, message_id: str, at: d
     note = "Opening a link decides nothing; the page asks you to confirm."
     about = f"{ask.program} asks for approval “{ask.name}” (run {ask.run})."
     mail.set_content(
-        f"{ask.message}\n\n{about}\n{until}\n\nApprove: {links.approve}\nReject:  {links.reject}\n\n{note}\n"
+        f"{plain(ask.message)}\n\n{about}\n{until}\n\nApprove: {links.approve}\nReject:  {links.reject}\n\n{note}\n"
     )
     page = "".join(f"<p>{html.escape(text)}</p>" for text in (ask.message, f"{about} {until}"))
     buttons = (
