@@ -143,3 +143,15 @@ def test_a_table_is_exported_whole_over_several_pages(typed: Any, told: Any, tmp
     assert (tmp_path / "refunds.csv").read_bytes() == b"order_id,amount\r\n7,'=1+1\r\n8,2\r\n"
     assert [one.query.get("after") for one in told.sent] == [None, "1"]
     assert [one.name for one in tmp_path.iterdir()] == ["refunds.csv"]
+
+
+def test_a_group_without_a_command_lists_and_takes_the_options_of_the_list() -> None:
+    from click.testing import CliRunner
+
+    from onefold.cli.parked import parked
+    from onefold.cli.runs import runs
+
+    refused = CliRunner().invoke(runs, ["--limit", "0"])
+    assert "Invalid value for '--limit'" in refused.output
+    assert "--json" in CliRunner().invoke(parked, ["list", "--help"]).output
+    assert "Commands:" in CliRunner().invoke(runs, ["--help"]).output

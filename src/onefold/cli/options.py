@@ -24,6 +24,15 @@ R = TypeVar("R")
 JSON_META = "onefold.json"
 
 
+class Listing(click.Group):
+    """A group that lists when it is given no command: `runs --json` is `runs list --json`."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        if not args or (args[0].startswith("-") and args[0] not in ("-h", "--help")):
+            args = ["list", *args]
+        return super().parse_args(ctx, args)
+
+
 def _remember_json(context: click.Context, _: click.Parameter, chosen: bool) -> bool:
     context.meta[JSON_META] = chosen
     return chosen

@@ -13,17 +13,14 @@ import click
 
 from onefold.cli import show
 from onefold.cli.line import Line
-from onefold.cli.options import give, spoken
+from onefold.cli.options import Listing, give, spoken
 
 COLUMNS = ("id", "kind", "program", "since", "cause")
 
 
-@click.group("parked", invoke_without_command=True)
-@click.pass_context
-def parked(context: click.Context) -> None:
+@click.group("parked", cls=Listing)
+def parked() -> None:
     """What stopped and waits for a person: look, try again, or drop."""
-    if context.invoked_subcommand is None:
-        context.invoke(list_parked)
 
 
 @parked.command("list")

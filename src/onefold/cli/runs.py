@@ -15,18 +15,15 @@ from onefold.cli import show
 from onefold.cli.answers import Answer
 from onefold.cli.call import ended_by
 from onefold.cli.line import Line
-from onefold.cli.options import Seconds, give, key_header, spoken
+from onefold.cli.options import Listing, Seconds, give, key_header, spoken
 
 COLUMNS = ("run_id", "program", "status", "waits", "key", "updated_at")
 JOURNAL = ("seq", "at", "path", "step", "kind", "attempt", "outcome")
 
 
-@click.group("runs", invoke_without_command=True)
-@click.pass_context
-def runs(context: click.Context) -> None:
+@click.group("runs", cls=Listing)
+def runs() -> None:
     """Look at runs, cancel one, try one again, send one an event."""
-    if context.invoked_subcommand is None:
-        context.invoke(list_runs)
 
 
 @runs.command("list")
