@@ -108,7 +108,7 @@ def _due(state: State, fact: WaitDue) -> None:
     _entry(state, fact)
     wait = _close(state, fact.call)
     if wait is not None and wait.kind == "approval":
-        state.closed = {**state.closed, fact.call: Closed(fact.name, "expired", None, fact.until)}
+        state.closed = {**state.closed, fact.call: Closed(fact.name, wait.message, "expired", None, fact.until)}
 
 
 def _opened(state: State, fact: WaitOpened) -> None:
@@ -122,7 +122,7 @@ def _opened(state: State, fact: WaitOpened) -> None:
 def _released(state: State, fact: WaitReleased) -> None:
     wait = _close(state, fact.call)
     if wait is not None and wait.kind == "approval":
-        state.closed = {**state.closed, fact.call: Closed(wait.name, "cancelled", None, fact.at)}
+        state.closed = {**state.closed, fact.call: Closed(wait.name, wait.message, "cancelled", None, fact.at)}
 
 
 def _kept(state: State, fact: EventKept) -> None:
@@ -155,7 +155,8 @@ def _seconded(state: State, fact: Seconded) -> None:
 
 def _verdict(state: State, fact: Approval | Rejection) -> None:
     outcome, by = ("approved", ", ".join(fact.by)) if isinstance(fact, Approval) else ("rejected", fact.by)
-    state.closed = {**state.closed, fact.call: Closed(fact.name, outcome, by, fact.at)}
+    message = state.open[fact.call].message
+    state.closed = {**state.closed, fact.call: Closed(fact.name, message, outcome, by, fact.at)}
     _ended_wait(state, fact)
 
 
@@ -176,7 +177,8 @@ def _over(state: State, fact: PassOver) -> None:
 def _end(state: State, status: str, at: int) -> None:
     """Nothing is waited for any more; an approval nobody needs is answered `cancelled`."""
     state.status, state.updated_at, state.passing = status, at, False
-    lapsed = {c: Closed(w.name, "cancelled", None, at) for c, w in state.open.items() if w.kind == "approval"}
+    asked = {call: wait for call, wait in state.open.items() if wait.kind == "approval"}
+    lapsed = {call: Closed(wait.name, wait.message, "cancelled", None, at) for call, wait in asked.items()}
     if lapsed:
         state.closed = {**state.closed, **lapsed}
     state.open, state.agenda = {}, ()

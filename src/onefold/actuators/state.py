@@ -90,6 +90,7 @@ class Closed(Struct, frozen=True):
     """How an approval ended, for those who decide too late: `approved`, `rejected`, `expired` or `cancelled`."""
 
     name: str
+    message: str
     outcome: str
     by: str | None
     at: int

@@ -217,5 +217,6 @@ def _page(bound: Bound, state: State) -> LinkPage:
     closed = state.closed.get(bound.call)
     if closed is None:
         return replace(page, state="cancelled")
-    how = _ENDS.get(closed.outcome, "decided")
-    return replace(page, state=how, name=closed.name, by=closed.by, at=moment(closed.at), outcome=closed.outcome)
+    how, at = _ENDS.get(closed.outcome, "decided"), moment(closed.at)
+    page = replace(page, state=how, name=closed.name, message=closed.message, outcome=closed.outcome)
+    return replace(page, until=at) if how == "expired" else replace(page, by=closed.by, at=at)

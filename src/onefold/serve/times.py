@@ -31,7 +31,9 @@ def away(at: datetime | None, now_ms: int) -> str:
         return ""
     gap = down(at) - now_ms
     for size, word in _STEPS:
-        count = abs(gap) // size
+        count = (
+            abs(gap) + (size // 20 if size > 1_000 else 0)
+        ) // size  # a day less ten seconds is a day, not 23 hours
         if count:
             named = f"{count} {word}{'s' if count != 1 else ''}"
             return f"in {named}" if gap > 0 else f"{named} ago"
