@@ -8,7 +8,7 @@ Was wrong once: a list of forbidden words. It found `time` in a variable's name 
 time as t`; what a name means has to be worked out.
 
     units, binding, scopes      files parsed; every name with what is bound to it
-    values, meaning, annotations, classes     what an expression may be
+    values, meaning, annotations, classes, functions, operators     what an expression may be
     places, walk, look          guarded functions, and all they reach
     names, bans, judging        names of libraries       waiting     await
     changes                     writes                   orders      sets

@@ -78,7 +78,7 @@ def _alias(meaning: Meaning, annotation: ast.expr, unit: Unit, deep: int) -> Val
         return ()
     found: list[Value] = []
     for binding in meaning.binding(annotation, unit):
-        if binding.kind == "value" and isinstance(binding.value, ast.Subscript | ast.BinOp | ast.Constant):
+        if binding.kind == "value" and binding.value is not None:
             found += typed(meaning, binding.value, unit, deep)
     return tuple(found)
 

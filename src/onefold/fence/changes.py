@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 from typing import Final
 
+from onefold.fence.classes import receiver
 from onefold.fence.functions import default_of
 from onefold.fence.look import Look, shown
 from onefold.fence.scopes import FUNCTIONS, Binding
@@ -192,6 +193,8 @@ def _origin_of_parameter(look: Look, binding: Binding) -> Origin | None:
         return Origin("global", f"`{binding.name}` of the function around it") if look.outlives(binding.scope) else None
     if binding.name in frame.origins:
         return frame.origins[binding.name]
+    if isinstance(receiver(binding, look.unit), Cls):
+        return Origin("global", "the class")
     if isinstance(node, FUNCTIONS) and binding.name not in frame.bound:
         default = default_of(node, binding.name)
         if isinstance(default, ast.List | ast.Dict | ast.Set):

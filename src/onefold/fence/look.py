@@ -34,12 +34,6 @@ class Own:
     nodes: list[ast.AST] = field(default_factory=list)
     parents: dict[ast.AST, ast.AST] = field(default_factory=dict)
 
-    def statement(self, node: ast.AST) -> ast.AST:
-        """The statement a node belongs to."""
-        while not isinstance(node, ast.stmt) and node in self.parents:
-            node = self.parents[node]
-        return node
-
 
 def own(body: Function | ast.expr) -> Own:
     """Without the bodies of functions within, annotations, and the classes named by `except`, `case`, isinstance."""

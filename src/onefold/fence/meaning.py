@@ -16,6 +16,7 @@ from typing import TypeAlias
 from onefold.fence.annotations import at, element, ordered, taken, typed
 from onefold.fence.classes import attribute, bases_here, field_at, receiver
 from onefold.fence.functions import around, default_of, returned
+from onefold.fence.operators import summed
 from onefold.fence.scopes import END, FUNCTIONS, Binding, Spot
 from onefold.fence.units import Unit, Units
 from onefold.fence.values import Cls, Frame, Fun, Lit, Made, Mod, Named, Value, Values, canonical
@@ -119,7 +120,7 @@ class Meaning:
             case ast.BoolOp():
                 return [v for part in node.values for v in self.of(part, unit, frame)]
             case ast.BinOp():
-                return self._sum(node, unit, frame)
+                return summed(node, self.of(node.left, unit, frame), self.of(node.right, unit, frame))
             case ast.Subscript():
                 return self._item(node, unit, frame)
             case _:
@@ -202,7 +203,21 @@ class Meaning:
             for path in self.paths(decorator, unit):
                 if path in DECORATED:
                     return (Named(DECORATED[path]),)
-        return (Fun(unit, node),)
+        return self._wrapped(node, unit)
+
+    def _wrapped(self, node: ast.FunctionDef | ast.AsyncFunctionDef, unit: Unit) -> Values:
+        """A function, and what decorators of the user's gave for it: whoever wraps it calls it."""
+        plain: Values = (Fun(unit, node),)
+        found = plain
+        for decorator in node.decorator_list:
+            for value in self.of(decorator, unit):
+                if not isinstance(value, Fun):
+                    continue
+                names = [argument.arg for argument in (*value.node.args.posonlyargs, *value.node.args.args)]
+                given = self.given(value, {names[0]: plain} if names else {}, None)
+                calls = not given or any(isinstance(one, Fun) for one in given)
+                found = (*given, *(found if calls else ()))
+        return found
 
     def _parameter(self, binding: Binding, unit: Unit, frame: Frame | None) -> Values:
         node = binding.scope.node
@@ -243,7 +258,7 @@ class Meaning:
                 found += attribute(self, Made(cls), field) if field is not None else ()
         return tuple(found)
 
-    # --- calls, sums, items -------------------------------------------------------------------------
+    # --- calls and items -------------------------------------------------------------------------
 
     def _call(self, node: ast.Call, unit: Unit, frame: Frame | None) -> Iterable[Value]:
         if isinstance(node.func, ast.Attribute):
@@ -342,37 +357,12 @@ class Meaning:
                 bound[keyword.arg] = found
         return bound
 
-    def _sum(self, node: ast.BinOp, unit: Unit, frame: Frame | None) -> Iterable[Value]:
-        """Of operators only those that keep a type which matters here."""
-        left = self.of(node.left, unit, frame)
-        right = self.of(node.right, unit, frame)
-        both = {value.path: value for value in (*left, *right) if isinstance(value, Named | Lit)}
-        if isinstance(node.op, ast.BitOr | ast.BitAnd | ast.Sub | ast.BitXor):
-            if _keys(node.left) or _keys(node.right):
-                return (Named("builtins.set()"),)
-            for path, value in both.items():
-                if path in ("builtins.set()", "builtins.frozenset()"):
-                    return (value if isinstance(value, Named) else Named(path),)
-        if isinstance(node.op, ast.Add | ast.Sub) and "datetime.datetime()" in both:
-            twice = all(any(isinstance(v, Named) and v.path == "datetime.datetime()" for v in s) for s in (left, right))
-            return () if twice else (Named("datetime.datetime()"),)
-        if isinstance(node.op, ast.Div) and "pathlib.Path()" in both:
-            return (Named("pathlib.Path()"),)
-        if isinstance(node.op, ast.Add | ast.BitOr):
-            return [value for path, value in both.items() if path in ("builtins.list()", "builtins.dict()")]
-        return ()
-
     def _item(self, node: ast.Subscript, unit: Unit, frame: Frame | None) -> Iterable[Value]:
         base = self.of(node.value, unit, frame)
         if isinstance(node.slice, ast.Slice):
             return base
         key = node.slice.value if isinstance(node.slice, ast.Constant) else None
         return [value for one in base for value in at(self, one, key)]
-
-
-def _keys(node: ast.expr) -> bool:
-    """`rates.keys()`: with an operator of sets it gives a set, whatever rates is."""
-    return isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in ("keys", "items")
 
 
 def _written(node: ast.AST, unit: Unit) -> Values:

@@ -117,17 +117,16 @@ def _raises(body: Sequence[ast.stmt]) -> bool:
 
 def _left_by_force(look: Look, node: ast.Try | ast.TryStar) -> None:
     """A `return` in a finally block throws away what is on its way up."""
-    loops = 0
-    for part in _inside(node.finalbody):
-        loops += isinstance(part, ast.For | ast.AsyncFor | ast.While)
-        if isinstance(part, ast.Return) or (isinstance(part, ast.Break | ast.Continue) and not loops):
-            words = type(part).__name__.lower()
-            look.say(
-                part,
-                "swallowed",
-                f"`{words}` in a finally block",
-                instead=f"let the finally block end without `{words}`",
-            )
+    pending: list[tuple[ast.AST, bool]] = [(part, False) for part in reversed(node.finalbody)]
+    while pending:
+        part, loop = pending.pop()
+        if isinstance(part, ast.Return) or (isinstance(part, ast.Break | ast.Continue) and not loop):
+            words = f"`{type(part).__name__.lower()}`"
+            cure = f"let the finally block end without {words}"
+            look.say(part, "swallowed", f"{words} in a finally block", instead=cure)
+        loop = loop or isinstance(part, ast.For | ast.AsyncFor | ast.While)
+        if not isinstance(part, (*FUNCTIONS, ast.ClassDef)):
+            pending.extend((inner, loop) for inner in reversed(list(ast.iter_child_nodes(part))))
 
 
 def _suppresses(look: Look, node: ast.expr) -> bool:

@@ -172,6 +172,10 @@ def _entries(meaning: Meaning, given: tuple[Unit, ast.expr] | None) -> list[tupl
     if isinstance(node, ast.Call) and meaning.paths(node.func, unit) == ["builtins.dict"]:
         inner = [entry for one in node.args[:1] for entry in _entries(meaning, (unit, one))]
         return inner + [(k.arg or "", (unit, k.value)) for k in node.keywords]
+    if isinstance(node, ast.Name):
+        for binding in meaning.binding(node, unit):
+            if binding.kind == "value" and isinstance(binding.value, ast.Call):
+                return _entries(meaning, (unit, binding.value))
     found: list[tuple[str, tuple[Unit, ast.expr]]] = []
     for value in meaning.of(node, unit):
         if isinstance(value, Lit) and isinstance(value.node, ast.Dict):

@@ -30,7 +30,9 @@ from onefold.fence.words import Kind
 
 MOST_LOOKS: Final = 8  # at one function, under different arguments
 MOST: Final = 3000  # looks from one root: no program is that large, and a wrong turn of ours must end
-FACTORIES: Final = frozenset({"dataclasses.field", "pydantic.Field", "attrs.field", "attr.ib", "msgspec.field"})
+FACTORIES: Final = frozenset(
+    {"dataclasses.field", "pydantic.Field", "pydantic.fields.Field", "attrs.field", "attr.ib", "msgspec.field"}
+)
 MAKING: Final = ("__new__", "__init__", "__post_init__", "model_post_init")
 ENTERING: Final = ("__enter__", "__exit__", "__aenter__", "__aexit__")
 SEALED: Final = {
@@ -184,7 +186,7 @@ class Walk:
         """Making an instance runs its constructors, and the factories of the fields that were not given."""
         for name in MAKING:
             for value in attribute(look.meaning, Made(cls), name):
-                if isinstance(value, Fun) and value.unit.scopes.inner[value.node].parent is not None:
+                if isinstance(value, Fun):
                     self._reach(look, value, node if name != "__post_init__" else None, called=cls.node.name)
         given = {keyword.arg for keyword in node.keywords} | {*fields(look.meaning, cls)[: len(node.args)]}
         for one in lineage(look.meaning, cls):
@@ -231,7 +233,7 @@ class Walk:
                 frame.origins[name] = origin
             if look.place.kind != "actuator" and (taint := changing(look, argument)) is not None:
                 frame.taints[name] = taint
-        self._further(look, fun.unit, fun.node, frame, called or name_of(fun.node, "a lambda"))
+        self._further(look, fun.unit, fun.node, frame, called or _shown(fun))
 
 
 def _handed(fun: Fun, node: ast.Call | None) -> Iterator[tuple[str, ast.expr]]:
@@ -266,6 +268,13 @@ def _seal(root: Root, frame: Frame) -> None:
             frame.origins[name] = Origin("sealed", SEALED[what])
         elif what == NOW:
             frame.taints[name] = "`now`"
+
+
+def _shown(fun: Fun) -> str:
+    """What a chain calls a function that was reached, with its class if it has one."""
+    above = fun.unit.scopes.inner[fun.node].parent
+    room = f"{above.node.name}." if above is not None and isinstance(above.node, ast.ClassDef) else ""
+    return f"{room}{name_of(fun.node, 'a lambda')}"
 
 
 def name_of(body: ast.AST, otherwise: str) -> str:
