@@ -164,6 +164,26 @@ def test_the_output_is_the_receipt_with_the_result_in_it() -> None:
     assert "$ref" not in str(schema)
 
 
+class Found(BaseModel):
+    name: str | None
+    where: Line | None = None
+
+
+def test_a_result_that_may_be_null_says_so() -> None:
+    @actuator
+    async def look(run: Run) -> str | None:
+        return None
+
+    @actuator
+    async def find(run: Run) -> Found:
+        return Found(name=None)
+
+    assert look.output_schema["properties"]["result"] == {"anyOf": [{"type": "string"}, {"type": "null"}]}
+    found = find.output_schema["properties"]["result"]["properties"]
+    assert {"type": "null"} in found["name"]["anyOf"]
+    assert {"type": "null"} in found["where"]["anyOf"]
+
+
 def test_flat_leaves_a_schema_without_references_alone() -> None:
     assert flat({"type": "string"}) == {"type": "string"}
 

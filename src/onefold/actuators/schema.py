@@ -1,6 +1,6 @@
 """actuators.schema - a model as the flat JSON schema that agents can read.
 
-For: one object, references inlined, optionals without a null branch, decimals without a pattern.
+For: one object, references inlined, decimals without a pattern, arguments without a null branch.
 Never: checks a value; reaches for the network.
 Was wrong once: pydantic's own schema. A client refused the whole list of tools for one `$ref`.
 """
@@ -8,6 +8,7 @@ Was wrong once: pydantic's own schema. A client refused the whole list of tools 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from onefold.actuators.rules import MARK
@@ -19,6 +20,15 @@ if TYPE_CHECKING:
 Schema = dict[str, Any]
 UNIONS = ("oneOf", "anyOf", "allOf")
 DECIMAL = "an exact decimal, best sent as text"
+
+
+@dataclass(frozen=True)
+class Around:
+    """What a part of a schema is read with: the definitions, those that hold themselves, what null is."""
+
+    defs: Mapping[str, Schema]
+    looping: frozenset[str]
+    nulls: bool
 
 
 def input_schema(model: type[BaseModel] | None, where: str) -> Schema:
@@ -52,16 +62,20 @@ def marked(model: type[BaseModel]) -> Schema:
     return model.model_json_schema(mode="validation", schema_generator=Marking)
 
 
-def flat(schema: Schema) -> Schema:
-    """The schema with its references inlined; only what refers to itself keeps its `$defs`."""
+def flat(schema: Schema, *, nulls: bool = False) -> Schema:
+    """The schema with its references inlined; only what refers to itself keeps its `$defs`.
+
+    Null branches stay if `nulls`: an argument that is null may as well be left out, a result is null.
+    """
     defs: Mapping[str, Schema] = schema.get("$defs", {})
-    looping = {name for name in defs if _reaches(name, name, defs, set())}
+    looping = frozenset(name for name in defs if _reaches(name, name, defs, set()))
+    around = Around(defs, looping, nulls)
     root = _target(schema)
     if root is not None:  # a model that holds itself is a reference even at the root
         schema = {**defs[root], **{key: value for key, value in schema.items() if key != "$ref"}}
-    told: Schema = _plain({key: value for key, value in schema.items() if key != "$defs"}, defs, looping)
+    told: Schema = _plain({key: value for key, value in schema.items() if key != "$defs"}, around)
     if looping and _refers(told):
-        told["$defs"] = {name: _plain(defs[name], defs, looping) for name in sorted(looping)}
+        told["$defs"] = {name: _plain(defs[name], around) for name in sorted(looping)}
     return told
 
 
@@ -93,28 +107,29 @@ def _reaches(start: str, goal: str, defs: Mapping[str, Schema], seen: set[str]) 
     return False
 
 
-def _plain(node: Any, defs: Mapping[str, Schema], looping: set[str]) -> Any:
+def _plain(node: Any, around: Around) -> Any:
     if isinstance(node, list):
-        return [_plain(item, defs, looping) for item in node]
+        return [_plain(item, around) for item in node]
     if not isinstance(node, dict):
         return node
     target = _target(node)
-    if target is not None and target not in looping:
+    if target is not None and target not in around.looping:
         beside = {key: value for key, value in node.items() if key != "$ref"}
-        merged: Schema = _plain({**defs[target], **beside}, defs, looping)
+        merged: Schema = _plain({**around.defs[target], **beside}, around)
         return merged
-    told = {key: _value(key, value, defs, looping) for key, value in node.items() if key != "discriminator"}
+    told = {key: _value(key, value, around) for key, value in node.items() if key != "discriminator"}
     if isinstance(told.get("title"), str):
         del told["title"]
-    return _optional(_decimal(told))
+    told = _decimal(told)
+    return told if around.nulls else _optional(told)
 
 
-def _value(key: str, value: Any, defs: Mapping[str, Schema], looping: set[str]) -> Any:
+def _value(key: str, value: Any, around: Around) -> Any:
     if key in ("properties", "patternProperties"):  # names in here are fields, not words of the schema
-        return {name: _plain(part, defs, looping) for name, part in value.items()}
+        return {name: _plain(part, around) for name, part in value.items()}
     if key in ("default", "const", "enum", "examples", "required"):
         return value
-    return _plain(value, defs, looping)
+    return _plain(value, around)
 
 
 def _optional(node: Schema) -> Schema:
@@ -167,7 +182,7 @@ def output_schema(result: Schema) -> Schema:
         },
         "required": ["code", "message"],
     }
-    told = flat(result)
+    told = flat(result, nulls=True)
     defs = told.pop("$defs", None)
     schema: Schema = {
         "type": "object",
