@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from onefold import blocking
+    from onefold import blocking, errors
     from onefold.actuators.declare import Actuator, actuator
     from onefold.actuators.outcomes import Approved, Expired, Rejected
     from onefold.actuators.run import Run
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from onefold.kernel.module import Module
     from onefold.kernel.port import Port, Step
     from onefold.kernel.words import Answer, Decision, Owed
-    from onefold.terms import errors
     from onefold.terms.errors import Failed, OnefoldError
 
 __version__ = "0.1.0"
@@ -70,7 +69,7 @@ _WHERE = {
     "Step": "kernel.port",
     "actuator": "actuators.declare",
 }
-_ROOMS = {"blocking": "blocking", "errors": "terms.errors", "port": "kernel.port"}
+_ROOMS = {"blocking": "blocking", "errors": "errors", "port": "kernel.port"}
 
 
 def __getattr__(name: str) -> Any:

@@ -32,6 +32,16 @@ def test_a_public_room_says_what_is_public(room: str) -> None:
     assert importlib.import_module(f"onefold.{room}").__all__
 
 
+def test_each_error_of_the_tree_can_be_imported_by_its_public_name() -> None:
+    tree, public = importlib.import_module("onefold.terms.errors"), importlib.import_module("onefold.errors")
+    drawn = {
+        name for name, value in vars(tree).items() if isinstance(value, type) and value.__module__ == tree.__name__
+    }
+    assert drawn - set(public.__all__) == set()
+    assert all(getattr(public, name) is getattr(tree, name) for name in public.__all__)
+    assert importlib.import_module("onefold").errors is public
+
+
 def test_every_export_exists_once() -> None:
     wrong: dict[str, list[str]] = {}
     for name in modules():
