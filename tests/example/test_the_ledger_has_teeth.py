@@ -12,15 +12,16 @@ from tests.example.caller import Order, ask, whole
 from tests.example.ledger import Ledger
 from tests.example.shop import Shop
 
-RECEIPT: dict[str, Any] = {"run_id": "run_1", "status": "waiting", "started_at": "1", "updated_at": "2"}
+FIRST, SECOND = "2026-11-30T10:00:00Z", "2026-11-30T10:00:00.500Z"
+RECEIPT: dict[str, Any] = {"run_id": "run_1", "status": "waiting", "started_at": FIRST, "updated_at": SECOND}
 
 
 @pytest.mark.parametrize(
     "first,later",
     [
         ({}, {"run_id": "run_2"}),
-        ({}, {"started_at": "2"}),
-        ({}, {"updated_at": "1"}),
+        ({}, {"started_at": SECOND}),
+        ({}, {"updated_at": FIRST}),
         ({}, {"status": "failed"}),
         ({"status": "done", "result": 1}, {"status": "done", "result": 2}),
         ({"status": "done", "result": 1}, {"status": "waiting"}),
