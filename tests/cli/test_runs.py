@@ -98,6 +98,13 @@ def test_a_yes_is_sent_and_told(typed: Any, told: Any) -> None:
     ended = typed("approve", "run_1", "manager", "--yes", "--by", "anna", "--reason", "fine")
     assert (ended.exit_code, ended.stdout) == (0, "Decided by anna.\n")
     assert told.sent[0].body == {"approve": True, "comment": "fine"}
+    assert told.sent[0].headers["onefold-by"] == "anna"
+
+
+def test_a_name_in_any_script_is_sent(typed: Any, told: Any) -> None:
+    told.answer("POST", "/runs/run_1/approvals/manager", {"outcome": "decided", "by": "\u674e"})
+    typed("approve", "run_1", "manager", "--yes", "--by", "\u674e")
+    assert told.sent[0].headers["onefold-by"] == "%E6%9D%8E"
 
 
 def test_a_no_carries_its_reason(typed: Any, told: Any) -> None:

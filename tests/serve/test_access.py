@@ -6,7 +6,7 @@ import pytest
 from httpx2 import AsyncClient
 
 from onefold.serve import Front, asgi_app
-from onefold.serve.access import SESSION, SESSION_MS, Access, Names, local_address
+from onefold.serve.access import LOCAL, SESSION, SESSION_MS, Access, Names, local_address, named
 from onefold.terms.errors import LoadRefused
 from tests.serve.conftest import AGENT_KEY, OPERATOR_KEY, READER_KEY, Keyed, client_of, keyed
 from tests.serve.fake_host import FakeHost
@@ -163,6 +163,39 @@ async def test_a_proxy_on_this_machine_lends_nobody_its_place(front: Front, host
         call = Asgi(front, "POST", path, body=EVENT, headers=[(header.encode(), b"8.8.8.8")])
         assert (await call.ended()).status == 401
     assert (host.counters, host.acted) == ({}, [])
+
+
+async def test_without_keys_a_request_may_say_for_whom_it_acts(front: Front, host: FakeHost) -> None:
+    said = [(b"onefold-as", "studio 42 \u00fc".encode("latin-1"))]
+    assert (await Asgi(front, "POST", "/modules/counter/events", body=EVENT, headers=said).ended()).status == 200
+    said = [(b"onefold-as", b"studio%2042%20%C3%BC")]
+    assert (await Asgi(front, "POST", "/modules/counter/events", body=EVENT, headers=said).ended()).status == 200
+    assert set(host.counters) == {("studio 42 \u00fc", "c")}
+
+
+@pytest.mark.parametrize("said", [b"", b"%00", b"x" * 4000])
+@pytest.mark.parametrize("name", [b"onefold-as", b"onefold-by"])
+async def test_what_is_no_name_is_a_bad_argument(front: Front, host: FakeHost, name: bytes, said: bytes) -> None:
+    answer = await Asgi(front, "POST", "/modules/counter/events", body=EVENT, headers=[(name, said)]).ended()
+    assert answer.status in (400, 422)
+    assert host.counters == {}
+
+
+def test_who_decides_is_said_apart_from_for_whom() -> None:
+    acts, by, both = {b"onefold-as": b"studio"}, {b"onefold-by": b"anna"}, {b"onefold-as": b"s", b"onefold-by": b"b"}
+    assert [(one.principal, one.name, one.rights) for one in (named(LOCAL, told) for told in (acts, by, both))] == [
+        ("studio", "studio", LOCAL.rights),
+        (None, "anna", LOCAL.rights),
+        ("s", "b", LOCAL.rights),
+    ]
+
+
+async def test_with_keys_the_key_alone_says_who_speaks(holding: Keyed, locked: FakeHost) -> None:
+    said = {"onefold-as": "somebody", "onefold-by": "somebody"}
+    async with holding(AGENT_KEY) as client:
+        assert (await client.post("/modules/counter/events", content=EVENT, headers=said)).status_code == 200
+    assert locked.counters
+    assert "somebody" not in {who for who, _ in locked.counters}
 
 
 async def test_the_public_name_without_keys_opens_nothing_but_links(front: Front) -> None:

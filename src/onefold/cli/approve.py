@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import getpass
 from typing import Any
+from urllib.parse import quote
 
 import click
 
@@ -48,7 +49,7 @@ def approve(
     if name is None or approve is None:
         raise click.UsageError("Say which approval and which way: onefold approve RUN NAME --yes, or --no.")
     said = {"approve": approve} | ({"comment" if approve else "reason": reason} if reason else {})
-    headers = {"onefold-by": by or getpass.getuser()}
+    headers = {"onefold-by": quote(by or getpass.getuser(), safe="")}
     answer = line.post("runs", run_id, "approvals", name, body=canonical(said), headers=headers)
     give(answer, as_json, _verdict)
     if answer.json["outcome"] != "decided":

@@ -16,7 +16,8 @@ from typing import Any
 from onefold.cli.stage import stage
 from onefold.host.caller import Caller
 from onefold.serve import Front, asgi_app
-from onefold.serve.access import Access
+from onefold.serve.access import Access, named
+from onefold.serve.bodies import headers_of
 
 
 class Inside(Access):
@@ -27,7 +28,7 @@ class Inside(Access):
         self._command = caller
 
     def caller(self, scope: Any, host: bytes) -> Caller:
-        return self._command
+        return named(self._command, headers_of(scope))
 
 
 @contextlib.asynccontextmanager

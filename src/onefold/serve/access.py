@@ -16,18 +16,21 @@ import hashlib
 import hmac
 import ipaddress
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 from onefold.host.caller import ALL
 from onefold.serve.bodies import HEADERS, headers_of
 from onefold.serve.door import Caller, Host
 from onefold.serve.problems import HostRefused, OriginRefused
 from onefold.terms.errors import Forbidden, Unauthenticated
+from onefold.terms.ids import check_text
 
 LOCAL: Final = Caller(principal=None, rights=ALL, name="local")
+ACTS_AS: Final = b"onefold-as"
+SAID_BY: Final = b"onefold-by"
 NOBODY: Final = Caller(principal=None, rights=frozenset(), name="nobody")  # routes that ask for no right
 SESSION: Final = b"onefold_session"
 SESSION_MS: Final = 12 * 3_600_000  # a working day; then the key is asked for again
@@ -122,6 +125,17 @@ class Names:
         return said.scheme in ("http", "https") and bool(said.netloc) and self.knows(said.netloc.encode("latin-1"))
 
 
+def named(caller: Caller, headers: Mapping[bytes, bytes]) -> Caller:
+    """`caller` under the principal and the name that its request says, percent-encoded. Adds no right.
+
+    Only for one whom no key names: with keys, the key alone says who speaks. Raises: BadArguments.
+    """
+    said = {name: unquote(headers[name].decode("latin-1")) for name in (ACTS_AS, SAID_BY) if name in headers}
+    principal = check_text(said[ACTS_AS], "principal") if ACTS_AS in said else caller.principal
+    by = check_text(said[SAID_BY], "Onefold-By") if SAID_BY in said else said.get(ACTS_AS, caller.name)
+    return Caller(principal=principal, rights=caller.rights, name=by)
+
+
 class Access:
     """Everything that decides whether a request is let in, and as whom."""
 
@@ -163,7 +177,7 @@ class Access:
             near = (client and client[0], host) in self._near or self._here(client, host)
             if not near or not _FORWARDED.isdisjoint(headers):
                 raise Unauthenticated("no keys are configured, so only this machine itself is let in")
-            return LOCAL
+            return LOCAL if ACTS_AS not in headers and SAID_BY not in headers else named(LOCAL, headers)
         if (authorization := headers.get(b"authorization")) is not None:
             return self._shown.get(hashlib.sha256(authorization).digest()) or self._bearer(authorization)
         if (cookie := headers.get(b"cookie")) is not None and (caller := self.session(cookie)):
