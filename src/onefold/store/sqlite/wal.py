@@ -4,7 +4,7 @@ For: when zeros are written behind the WAL's end, and when it is checked into th
 Never: cuts it short (overwriting blocks that are there takes 150 us a commit, growing 230);
 checkpoints while a caller waits for an answer that is already due.
 Was wrong once: a thread with a connection of its own for checkpoints. It cost as much in the
-tail as it saved, and an older SQLite can lose a page with two of them (docs/adr/0003).
+tail as it saved, and an older SQLite can lose a page with two of them (docs/adr/0004).
 """
 
 from __future__ import annotations
