@@ -77,6 +77,8 @@ async def test_a_writer_whose_file_is_gone_stops(tmp_path: Path, how: str) -> No
         os.replace(tmp_path / "copy", path)
     else:
         path.unlink()
+    for number in range(file.BESIDE_EACH if how == "mark removed" else 0):
+        await space.transact(writing(Append(TASK, [(100 + number, "a", None, None, None)])))
     outcome = await space.transact(writing(Append(TASK, [ROW])))
     assert isinstance(outcome, Refused)
     assert isinstance(outcome.error, StoreUnavailable)
@@ -90,12 +92,12 @@ async def test_a_writer_whose_wal_is_gone_stops_soon(tmp_path: Path) -> None:
     world = SqliteWorld(tmp_path, clock=clock)
     space = await world.open("main", [SCHEMA])
     outcomes = []
-    for number in range(4 * file.WAL_EACH):
-        if number == 2 * file.WAL_EACH:
+    for number in range(4 * file.BESIDE_EACH):
+        if number == 2 * file.BESIDE_EACH:
             (tmp_path / "main.db-wal").unlink()
         outcomes.append(await space.transact(writing(Append(TASK, [(number, "a", None, None, None)]))))
-    assert isinstance(outcomes[2 * file.WAL_EACH - 1], Done)
-    assert isinstance(outcomes[3 * file.WAL_EACH], Refused)
+    assert isinstance(outcomes[2 * file.BESIDE_EACH - 1], Done)
+    assert isinstance(outcomes[3 * file.BESIDE_EACH], Refused)
     await world.close()
 
 

@@ -24,7 +24,7 @@ from onefold.store.sqlite import sql
 from onefold.store.sqlite.lag import MISSING, Lag
 from onefold.store.sqlite.tables import Plan
 
-GENERATION = 4096  # entries; why: docs/adr/0002 has the figures
+GENERATION = 16_384  # keys and heads; why: docs/adr/0002 has the figures
 PACE = 2  # entries written for each row appended: the old generation is through before the young one is full
 LUMP = 64  # why: single commits carry their share together every so often, so that it shares pages
 
@@ -147,6 +147,8 @@ class ChainPlan(Plan):
     # --- reading ---------------------------------------------------------------------------------
 
     def find(self, query: Query) -> list[Row]:
+        if query.keys is not None and query.on == self._unique and not self.lookup(query.keys):
+            return []  # the common case: none of these ids has come before
         rows = self._by_chain(query)
         if rows is None:
             return super().find(query)
@@ -158,7 +160,9 @@ class ChainPlan(Plan):
         """The numbers of the rows that hold `keys`, as far as there are any."""
         found: dict[Row, int] = {}
         rest: Sequence[Row] = keys
-        if not self._keys.unknown(keys):
+        if len(keys) != 1 and self._absent.issuperset(keys) and self._keys.unknown(keys):
+            return found
+        if len(keys) == 1 or not self._keys.unknown(keys):
             rest = []
             for key in keys:
                 number = self._keys.get(key)

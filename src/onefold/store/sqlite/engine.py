@@ -99,7 +99,7 @@ class SqliteEngine:
             if self.file.is_open:
                 self._settle_lookups()
                 self.file.close(self._top(), self._commits)
-        except (apsw.Error, OSError, Unusable):
+        except (apsw.Error, OSError, Unusable, Lost):
             pass  # nothing answered is lost: the WAL is still there, and the next opening reads it
         finally:
             self.file.drop()

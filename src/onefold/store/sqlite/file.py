@@ -22,7 +22,9 @@ from onefold.store.sqlite.connect import BUSY_TRIES, CACHE_KIB, Failpoint, Watch
 from onefold.store.sqlite.hold import Mark, Sidecar, boot
 from onefold.terms.errors import StoreLocked, StoreRolledBack, StoreUnavailable
 
-WAL_EACH = 16  # checks of the file for one of its WAL; why: 2 us each, and a kill after it would be noticed anyway
+BESIDE_EACH = 16
+# checks of the file for one of its WAL and mark; why: 2 us each, beside 150 for a commit, and what is
+# lost with either is noticed at the next start.
 AUTHOR_CACHE_KIB = 2_048
 PAGE = 4_096
 
@@ -53,7 +55,7 @@ class File:
         self._pid = os.getpid()
         self._inode: tuple[int, int] | None = None
         self._wal_inode: tuple[int, int] | None = None
-        self._wal_gone = False
+        self._beside_gone = False
         self._checks = 0
 
     @property
@@ -118,7 +120,7 @@ class File:
         conn.set_wal_hook(self._wrote_wal)
         self._use(conn)
         self._inode = _inode(self.path)
-        self._wal_inode, self._wal_gone = None, False
+        self._wal_inode, self._beside_gone = None, False
         started = boot()
         if before is not None and before.boot == started and before.front not in (0, self._front(conn)):
             raise StoreRolledBack(self.name, before.top, 0)
@@ -141,13 +143,12 @@ class File:
             raise StoreLocked(self.name, f"process {self._pid}, of which this one is a fork")
         if self.conn is None:
             return
-        gone = _inode(self.path) != self._inode or (self._sidecar is not None and self._sidecar.moved())
         self._checks += 1
-        if self._checks % WAL_EACH == 0:
+        if self._checks % BESIDE_EACH == 0:
             wal = _inode(f"{self.path}-wal")
             self._wal_inode = self._wal_inode or wal
-            self._wal_gone = wal != self._wal_inode
-        if gone or self._wal_gone:
+            self._beside_gone = wal != self._wal_inode or (self._sidecar is not None and self._sidecar.moved())
+        if self._beside_gone or _inode(self.path) != self._inode:
             why = "its file was removed or replaced while it was open; restart on the right file"
             raise StoreUnavailable(self.name, why)
 
