@@ -98,8 +98,8 @@ async def test_killed_at_some_statement_it_refunds_once(open_shop: Shop, ledger:
     await open_shop.app.arm("statement", NEVER)
     await whole(open_shop, ledger, Order("counted", "150"))
     count = await open_shop.app.met()
-    for hit in sorted(random.Random(SEED).sample(range(1, count), STATEMENTS)):
-        await survives(open_shop, ledger, "statement", hit)
+    hits = sorted(random.Random(SEED).sample(range(1, count), STATEMENTS))
+    assert any([await survives(open_shop, ledger, "statement", hit) for hit in hits])
 
 
 @pytest.mark.parametrize("nth", range(FRESH))
