@@ -34,7 +34,10 @@ class Killed(BaseException):
 class Stage:
     """A host that a test moves by hand. `host` is the open one; `restart` opens another over the same rows."""
 
-    def __init__(self, parts: tuple[object, ...], config: Config, *, seed: int = 0) -> None:
+    def __init__(
+        self, parts: tuple[object, ...], config: Config, *, seed: int = 0, fit: Callable[[Host], None] | None = None
+    ) -> None:
+        """`fit` is given each host that is opened, before it has done anything: a broken twin's way in."""
         self.parts = parts
         self.config = config
         self.clock = VirtualClock()
@@ -44,6 +47,7 @@ class Stage:
         self._world: World | None = None
         self._host: Host | None = None
         self._killed = False
+        self._fit = fit
 
     @property
     def host(self) -> Host:
@@ -68,6 +72,8 @@ class Stage:
             show_links=True,
             failpoint=self._point,
         )
+        if self._fit is not None:
+            self._fit(self._host)
         return self._host
 
     async def restart(self) -> Host:
@@ -148,11 +154,15 @@ class Stage:
 
 @asynccontextmanager
 async def staged(
-    *parts: object, store: str | Path = "memory:", seed: int = 0, settings: Mapping[str, Any] | None = None
+    *parts: object,
+    store: str | Path = "memory:",
+    seed: int = 0,
+    settings: Mapping[str, Any] | None = None,
+    fit: Callable[[Host], None] | None = None,
 ) -> AsyncIterator[Stage]:
-    """A stage with its host open; closed at the end."""
+    """A stage with its host open; closed at the end. `fit`: of a broken twin (`testing.broken.kernels`)."""
     config = settle(code={**(settings or {}), "store": str(store)}, environ={})
-    stage = Stage(parts, config, seed=seed)
+    stage = Stage(parts, config, seed=seed, fit=fit)
     await stage.open()
     try:
         yield stage
