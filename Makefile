@@ -3,6 +3,9 @@
 .DELETE_ON_ERROR:
 .PHONY: all run test test-root check format bench clean help
 
+# Some machines forbid bytecode; each of the hundreds of processes that the tests start would compile everything anew.
+unexport PYTHONDONTWRITEBYTECODE
+
 BIN := .venv/bin
 RUN_READY := .venv/.ready-run
 DEV_READY := .venv/.ready-dev

@@ -146,6 +146,7 @@ def rest(taken: Measured, size: Size, parts: Sequence[str], failed: Gaps) -> Non
     if "starts" in parts:
         taken.start = attempted("starts", lambda: scenes.starts(size.starts), failed)
         taken.tool_start = attempted("starts with MCP", lambda: scenes.tool_starts(size.starts), failed)
+        taken.spaces = attempted("starts with spaces at rest", lambda: scenes.spaces_at_rest(size.starts), failed)
     if "growth" in parts:
         taken.histories = attempted("history", lambda: scenes.histories(size.sizes), failed)
         taken.wakes = attempted("wakes", lambda: scenes.wakes(size.sizes), failed)

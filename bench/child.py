@@ -24,9 +24,13 @@ SLACK_S = 90.0  # beyond the seconds asked for: a queue may still drain
 
 
 def surroundings() -> dict[str, str]:
-    """The environment of every process of the run: this package can be imported, also by the peers' Python."""
-    inherited = os.environ.get("PYTHONPATH")
-    return {**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{inherited}" if inherited else str(ROOT)}
+    """The environment of every process of the run: this package can be imported, also by the peers' Python.
+
+    Bytecode is kept, as an installed package has it: compiling everything at each start is nobody's start.
+    """
+    kept = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    inherited = kept.get("PYTHONPATH")
+    return {**kept, "PYTHONPATH": f"{ROOT}{os.pathsep}{inherited}" if inherited else str(ROOT)}
 
 
 class Failed(Exception):

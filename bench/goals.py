@@ -62,6 +62,7 @@ class Measured:
     waiters: dict[int, Told] = field(default_factory=dict)
     start: Told = field(default_factory=dict)
     tool_start: Told = field(default_factory=dict)
+    spaces: Told = field(default_factory=dict)
     histories: Told = field(default_factory=dict)
     wakes: Told = field(default_factory=dict)
 
@@ -177,6 +178,8 @@ def _starts(taken: Measured) -> Iterator[Line]:
     kib = taken.tool_start.get("kib")
     told = "with MCP and pydantic, over HTTP" + ("" if kib is None else f" ({kib / 1024:.0f} MiB)")
     yield Line(row, told, taken.tool_start.get("seconds"), 0.6, None, "s", less=True)
+    told = f"over HTTP, with {number(taken.spaces.get('spaces', 0))} tools, each with a space at rest"
+    yield Line(row, told, taken.spaces.get("seconds"), 0.5, None, "s", less=True, profile=START)
 
 
 def _growth(taken: Measured) -> Iterator[Line]:

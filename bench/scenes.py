@@ -6,6 +6,9 @@ Never: judges; goals does.
 
 from __future__ import annotations
 
+import http.client
+import json
+import shutil
 import subprocess
 import sys
 import time
@@ -13,8 +16,11 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import apsw
+
 from bench.child import Child, Failed, surroundings
 from bench.contenders.served import Server, call_once
+from bench.contenders.thousand import TOOLS
 from bench.measures import median, resident_kib
 from bench.places import OURS, ROOT, log, scratch
 
@@ -119,6 +125,50 @@ def tool_starts(times: int) -> Told:
         finally:
             server.stop()
     return {"seconds": median([each[0] for each in taken]), "kib": median([each[1] for each in taken])}
+
+
+def spaces_at_rest(times: int) -> Told:
+    """From the exec of `onefold serve` to its first durable answer, with a thousand spaces that each hold a sleeper."""
+    store = scratch("thousand") / "store"
+    _nap(store, minutes=60 * 24)
+    for number in range(1, TOOLS):
+        _under_its_name(store, number)
+    taken = [_nap(store, minutes=0) for _ in range(times + 1)]
+    return {"seconds": median(taken[1:]), "spaces": TOOLS}
+
+
+def _nap(store: Path, *, minutes: int) -> float:
+    """Seconds from the exec until the first tool has answered a call of its own key."""
+    start = time.perf_counter()
+    server = Server("bench/contenders/thousand.py", store)
+    try:
+        line = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
+        wait = "wait=20" if minutes == 0 else "wait=0"
+        headers = {"content-type": "application/json", "prefer": wait, "idempotency-key": f"{time.time_ns()}"}
+        line.request("POST", "/tools/tool_0", json.dumps({"minutes": minutes}), headers)
+        told = json.loads(line.getresponse().read())
+        elapsed = time.perf_counter() - start
+        while minutes and not told.get("waits"):  # asleep, so that its space is left at rest
+            line.request("GET", f"/runs/{told['run_id']}?wait=0")
+            told = json.loads(line.getresponse().read())
+        if told["status"] != ("waiting" if minutes else "done"):
+            raise Failed(f"the tool answered {told}")
+        return elapsed
+    finally:
+        server.stop()
+
+
+def _under_its_name(store: Path, number: int) -> None:
+    """The first tool's space once more, as that of another."""
+    name = f"tool_{number}"
+    shutil.copy(store / "tool_0.db", store / f"{name}.db")
+    db = apsw.Connection(str(store / f"{name}.db"))
+    db.execute("pragma synchronous = off")
+    with db:
+        db.execute("update _onefold_actor set kind = ?", (name,))
+        db.execute("update _onefold_alarm set kind = ?", (name,))
+        db.execute("update _onefold_run set program = ?", (name,))
+    db.close()
 
 
 def histories(sizes: Sequence[int]) -> Told:

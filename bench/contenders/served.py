@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.answering import answer
+from bench.child import surroundings
 from bench.contenders.counting import NOTE
 from bench.measures import Sample
 from bench.wrk import free_port, listening, load, script
@@ -35,7 +36,9 @@ class Server:
         self.port = free_port()
         command = str(Path(sys.executable).with_name("onefold"))
         serve = ["serve", target, "--listen", f"127.0.0.1:{self.port}", "--store", str(store)]
-        self.process = subprocess.Popen([sys.executable, command, *serve], cwd=ROOT, stdout=subprocess.DEVNULL)
+        self.process = subprocess.Popen(
+            [sys.executable, command, *serve], cwd=ROOT, env=surroundings(), stdout=subprocess.DEVNULL
+        )
         listening(self.port, self.process)
 
     def stop(self) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any
 
 from onefold.actuators.rules import MARK
@@ -51,15 +52,21 @@ def input_schema(model: type[BaseModel] | None, where: str) -> Schema:
     return schema
 
 
+@lru_cache(maxsize=256)  # many tools of one file take the same model
 def marked(model: type[BaseModel]) -> Schema:
-    """pydantic's schema, with a mark on decimals, which it writes as it writes `float | str`."""
+    """pydantic's schema, with a mark on decimals, which it writes as it writes `float | str`. Not to be changed."""
+    return model.model_json_schema(mode="validation", schema_generator=_marking())
+
+
+@cache  # when first needed: a program without actuators does not import pydantic
+def _marking() -> Any:
     from pydantic.json_schema import GenerateJsonSchema
 
     class Marking(GenerateJsonSchema):
         def decimal_schema(self, schema: Any) -> Schema:
             return {**super().decimal_schema(schema), MARK: True}
 
-    return model.model_json_schema(mode="validation", schema_generator=Marking)
+    return Marking
 
 
 def flat(schema: Schema, *, nulls: bool = False) -> Schema:

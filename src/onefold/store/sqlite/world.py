@@ -15,7 +15,7 @@ from contextlib import ExitStack
 
 import apsw
 
-from onefold.store.contract import Answer, Query, Schema
+from onefold.store.contract import Answer, Query, Schema, Table
 from onefold.store.sqlite.connect import OLDEST_LIBRARY, Failpoint, glance, unusable
 from onefold.store.sqlite.engine import SqliteEngine
 from onefold.store.sqlite.file import Options
@@ -56,6 +56,7 @@ class SqliteWorld:
         self.folder = os.path.abspath(os.fspath(folder))
         self._options = Options(clock, node, durability != "full", accept_rollback, failpoint)
         self._spaces: OrderedDict[str, SqliteSpace] = OrderedDict()
+        self._plans: dict[int, Plan] = {}
         soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
         self._room = max(8, min(open_at_most, (soft - 128) // HANDLES))
 
@@ -83,10 +84,9 @@ class SqliteWorld:
         if not os.path.exists(path):
             return ()
         db = None
+        plan = self._glancing(query.table)
         try:
-            db = glance(path)
-            plan = Plan(query.table)
-            plan.db = db
+            db = plan.db = glance(path)
             return (plan.find(query),)
         except apsw.SQLError:
             return ()  # the table is not there yet
@@ -96,8 +96,16 @@ class SqliteWorld:
                 raise
             raise told from error
         finally:
+            plan.db = None
             if db is not None:
                 db.close()
+
+    def _glancing(self, table: Table) -> Plan:
+        """The statements of one table, written once: a start glances at each of a thousand files."""
+        plan = self._plans.get(id(table))
+        if plan is None:
+            plan = self._plans[id(table)] = Plan(table)  # it keeps the table, so that its id stays its own
+        return plan
 
     async def close(self) -> None:
         with ExitStack() as every:  # one that cannot be closed well keeps no other open
