@@ -23,12 +23,13 @@ from onefold.host.caller import Caller, inside
 from onefold.host.catalog import Part
 from onefold.host.config import Config, find, settle
 from onefold.host.host import Host
-from onefold.host.modules import FactRow, Page
+from onefold.host.modules import History, Page
 from onefold.host.opening import open_host
 from onefold.host.parked import ParkedItem
 from onefold.host.receipts import Receipt, held, outcome_of
 from onefold.host.runs import JournalRow
 from onefold.kernel.module import Module
+from onefold.kernel.prune import Pruned
 from onefold.terms.errors import NotOpen
 
 if TYPE_CHECKING:
@@ -191,9 +192,13 @@ class App:
         view: V = await self.host.read(module, key, caller=self.caller)
         return view
 
-    async def history(self, module: Module[Any, Any, Any, Any, Any], key: str, *, after: int = 0) -> list[FactRow]:
-        """The facts of an actor, from the one after number `after`."""
+    async def history(self, module: Module[Any, Any, Any, Any, Any], key: str, *, after: int = 0) -> History:
+        """The facts of an actor, from the one after number `after`. `begins` of the list: where they begin."""
         return await self.host.history(module, key, after=after, caller=self.caller)
+
+    async def prune(self, module: Module[Any, Any, Any, Any, Any], key: str) -> Pruned:
+        """Take the facts behind the actor's latest snapshot away. Ids, replies, owed keys and numbers stay."""
+        return await self.host.prune(module, key, caller=self.caller)
 
     async def alarm(self, module: Module[Any, Any, Any, Any, Any], key: str) -> datetime | None:
         """The actor's next alarm, folding it first if it is due."""

@@ -24,10 +24,11 @@ from onefold.actuators.declare import Actuator
 from onefold.actuators.receipt import Receipt as Shown
 from onefold.host import receipts
 from onefold.host.approvals import Decision, OpenApproval
-from onefold.host.modules import FactRow, Page
+from onefold.host.modules import History, Page
 from onefold.host.parked import ParkedItem
 from onefold.host.runs import JournalRow
 from onefold.kernel.module import Module
+from onefold.kernel.prune import Pruned
 from onefold.terms.errors import NotOpen
 
 __all__ = ["App", "Database", "Receipt", "Run"]
@@ -138,9 +139,13 @@ class App:
         """The view; never folds. An actor without history shows its initial state."""
         return self.wait_for(self.awaited.read(module, key))
 
-    def history(self, module: Module[Any, Any, Any, Any, Any], key: str, *, after: int = 0) -> list[FactRow]:
-        """The facts of an actor, from the one after number `after`."""
+    def history(self, module: Module[Any, Any, Any, Any, Any], key: str, *, after: int = 0) -> History:
+        """The facts of an actor, from the one after number `after`. `begins` of the list: where they begin."""
         return self.wait_for(self.awaited.history(module, key, after=after))
+
+    def prune(self, module: Module[Any, Any, Any, Any, Any], key: str) -> Pruned:
+        """Take the facts behind the actor's latest snapshot away. Ids, replies, owed keys and numbers stay."""
+        return self.wait_for(self.awaited.prune(module, key))
 
     def alarm(self, module: Module[Any, Any, Any, Any, Any], key: str) -> datetime | None:
         """The actor's next alarm, folding it first if it is due."""

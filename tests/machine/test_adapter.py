@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from onefold.kernel.module import Module
-from onefold.kernel.rebuild import rebuild
+from onefold.kernel.rebuild import rebuild, start_in
 from onefold.kernel.words import Answer, Decision, Dropped, Owed
 from onefold.machine import Moved, Snapshot, Stepped, from_machine
 from onefold.machine.adapter import ChartModule
@@ -262,7 +262,8 @@ def test_an_actor_wakes_from_its_last_fact_alone() -> None:
     assert module.snapshot is not None
     facts = module.codecs.fact.encode_many([module.snapshot(state)])
     row = (9, 1, 2, 8, "d/x", b"", b"", facts, None, 0, 0)
-    found, _ = rebuild(module, [row, ("nothing before it is read",)])
+    turns = [row, (8, 1, 1, 7, "d/w", b"", b"", b"not read", None, 0, 0)]
+    found = rebuild(module, turns, start_in(module, turns))
     assert found == state
     assert module.view(found) == module.view(state)
 

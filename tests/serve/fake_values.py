@@ -87,6 +87,7 @@ class Started:
 class Page:
     items: list[Any]
     next: str | None = None
+    begins: int | None = None
 
 
 @dataclass

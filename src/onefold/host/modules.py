@@ -7,7 +7,7 @@ Was wrong once: reads that folded. A dashboard moved the alarms of whatever it l
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
@@ -17,11 +17,12 @@ from onefold.host.caller import Caller
 from onefold.host.core import Core
 from onefold.kernel.alarm import soonest
 from onefold.kernel.module import Module
+from onefold.kernel.prune import Pruned
 from onefold.kernel.tables import ACTOR, ALARM, TURN
 from onefold.node.resident import Resident
 from onefold.store.contract import Query, Row
 from onefold.terms.codec import digest, parse_canonical
-from onefold.terms.errors import NotFound
+from onefold.terms.errors import NotFound, Undeclared
 from onefold.terms.ids import ActorId, check_text, door_id, principal_text
 from onefold.terms.instant import moment, text, up
 
@@ -38,12 +39,27 @@ class FactRow:
     fact: Any
 
 
+class History(list[FactRow]):
+    """Facts in order. `begins`: the number of the first one there is; behind it they were pruned, unless it is 1.
+
+    It is told where the list would have shown an earlier one; otherwise it is the number of its first.
+    """
+
+    def __init__(self, rows: Iterable[FactRow] = (), *, after: int = 0) -> None:
+        super().__init__(rows)
+        self.begins = self[0].seq if self else after + 1
+
+
 @dataclass(frozen=True, slots=True)
 class Page(Generic[T]):
-    """Some items, and where to go on: `after=next`, or None at the end."""
+    """Some items, and where to go on: `after=next`, or None at the end.
+
+    begins: of facts, the number of the first there is, where earlier ones were asked for and are pruned.
+    """
 
     items: list[T]
     next: str | None = None
+    begins: int | None = None
 
 
 class ModuleVerbs:
@@ -98,17 +114,34 @@ class ModuleVerbs:
 
     async def history(
         self, module: AnyModule, key: str, *, after: int = 0, limit: int | None = None, caller: Caller
-    ) -> list[FactRow]:
-        """The facts of an actor in order, from the one after number `after`."""
-        rows: list[FactRow] = []
+    ) -> History:
+        """The facts of an actor in order, from the one after number `after`.
+
+        After a prune they begin with a snapshot; `begins` of the list says at which number.
+        """
+        rows = History(after=after)
         for row in await self._turns(module.name, key, after, caller):
             facts = module.codecs.fact.decode_many(row[TURN.at["facts"]])  # type: ignore[arg-type]
             first = int(row[TURN.at["seq"]]) - len(facts) + 1  # type: ignore[arg-type]
             at = moment(int(row[TURN.at["at"]]))  # type: ignore[arg-type]
             rows.extend(FactRow(seq, at, fact) for seq, fact in enumerate(facts, first) if seq > after)
             if limit is not None and len(rows) >= limit:
-                return rows[:limit]
-        return rows
+                break
+        return History(rows if limit is None else rows[:limit], after=after)
+
+    async def prune(self, module: AnyModule, key: str, *, caller: Caller) -> Pruned:
+        """Take the facts behind the actor's latest snapshot away; ids, replies, owed keys and numbers stay.
+
+        Raises: Undeclared for a module without a snapshot: nothing would stand for its facts.
+        """
+        caller.need("operate", "pruning facts")
+        if module.snapshot is None:
+            raise Undeclared("snapshot", f"The module {module.name}")
+        return await self._core.node.prune(ActorId(module.name, caller.principal, check_text(key, "key")))
+
+    async def prune_named(self, module: str, key: str, *, caller: Caller) -> Pruned:
+        """As `prune`, by the module's name. Raises: UnknownName, Undeclared."""
+        return await self.prune(self._core.catalog.module(module), key, caller=caller)
 
     async def facts(
         self, module: str, key: str, *, after: int = 0, limit: int = 100, caller: Caller
@@ -119,7 +152,8 @@ class ModuleVerbs:
         if not rows and after == 0:
             raise NotFound(found.name, key)
         told = [{"seq": r.seq, "at": text(up(r.at)), "fact": found.codecs.fact.to_json(r.fact)} for r in rows[:limit]]
-        return Page(told, str(rows[limit - 1].seq) if len(rows) > limit else None)
+        begins = rows.begins if rows.begins > after + 1 else None
+        return Page(told, str(rows[limit - 1].seq) if len(rows) > limit else None, begins)
 
     async def actors(
         self, module: str, *, prefix: str = "", limit: int = 100, after: str | None = None, caller: Caller

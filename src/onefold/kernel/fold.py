@@ -70,6 +70,7 @@ class Base:
     snapshot_seq: int
     last: int | None
     at: int
+    turns: int = 0  # since the snapshot's, declines too: each is read when the actor wakes
 
 
 @dataclass(slots=True)
@@ -119,7 +120,7 @@ class Folder:
         state, facts, written = _evolved(module, base, decision.facts)
         seq = base.seq + len(facts)
         snapshot_seq = base.snapshot_seq
-        if module.snapshot is not None and seq - snapshot_seq >= module.snapshot_every:
+        if module.snapshot is not None and _snapshot_due(base, seq, module.snapshot_every):
             state, facts, written = _evolved(module, base, [*facts, module.snapshot(state)])
             snapshot_seq = seq = seq + 1
         if len(written) > MAX_ROW_BYTES:
@@ -187,6 +188,11 @@ def _evolved(
     for fact in facts:
         state = evolve(state, fact)
     return state, facts, written
+
+
+def _snapshot_due(base: Base, seq: int, every: int) -> bool:
+    """After so many facts, or twice so many turns: an actor that mostly declines must not wake slower with each."""
+    return seq - base.snapshot_seq >= every or (seq > 0 and base.turns >= 2 * every)
 
 
 def _row_key(event: str, key: str) -> str:

@@ -8,20 +8,21 @@ Was wrong once: reading the whole history. An actor of a year took seconds to wa
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import msgspec
 
 from onefold.kernel.fold import Outstanding
 from onefold.kernel.module import Module
+from onefold.kernel.prune import PRUNED, lost
 from onefold.kernel.tables import OWED, TURN
 from onefold.store.contract import Query, Row
 
 PAGE = 256  # turns of a first look: with snapshots every 500 facts one or two looks are enough
-GROWTH = 8
+GROWTH = 8  # each further look asks for so many times as many as the one before
 
-_SEQ, _FACTS, _AT, _N = TURN.at["seq"], TURN.at["facts"], TURN.at["at"], TURN.at["n"]
-_KEY, _EVENT = OWED.at["key"], TURN.at["event"]
+_SEQ, _FACTS = TURN.at["seq"], TURN.at["facts"]
 
 
 class _Tag(msgspec.Struct):
@@ -31,8 +32,20 @@ class _Tag(msgspec.Struct):
 _tags = msgspec.json.Decoder(list[_Tag])
 
 
+@dataclass(frozen=True, slots=True)
+class Start:
+    """Where a rebuild begins: a place in the turns, newest first, and among the facts of that one.
+
+    seq: the number of the fact there, when it is a snapshot; 0 when it is not.
+    """
+
+    index: int
+    inside: int
+    seq: int
+
+
 def newest(actor: int, limit: int = PAGE) -> Query:
-    """The newest turns of an actor. Where they do not reach back far enough, ask for GROWTH times as many."""
+    """The newest turns of an actor. Where they do not reach back far enough, ask for `older` ones."""
     return Query(TURN, where=(("actor", "=", actor),), order=("-n",), limit=limit)
 
 
@@ -40,42 +53,41 @@ def outstanding(actor: int) -> Query:
     return Query(OWED, where=(("actor", "=", actor),), order=("n",))
 
 
-def has_snapshot(module: Module[Any, Any, Any, Any, Any], turns: Sequence[Row]) -> bool:
-    """Whether one of these turns holds the module's snapshot fact."""
+def start_in(module: Module[Any, Any, Any, Any, Any], newest_first: Sequence[Row]) -> Start | None:
+    """Where a rebuild begins in these turns; None when they do not reach back far enough.
+
+    At the latest snapshot. What a prune left begins with a snapshot, whatever the module calls its own now.
+    """
     kind = module.snapshot_kind
-    if kind is None:
-        return False
-    needle = f'"type":"{kind}"'.encode()
-    return any(needle in row[_FACTS] and _kinds(row).count(kind) for row in turns)  # type: ignore[operator]
+    needle = None if kind is None else f'"type":"{kind}"'.encode()
+    for index, row in enumerate(newest_first):
+        facts: bytes = row[_FACTS]  # type: ignore[assignment]
+        if needle is not None and needle in facts:
+            kinds = [tag.type for tag in _tags.decode(facts)]
+            if kind in kinds:
+                last = len(kinds) - 1
+                inside = last - kinds[::-1].index(kind)
+                return Start(index, inside, int(row[_SEQ] or 0) - (last - inside))
+        if not row[_SEQ]:
+            return Start(index - 1, 0, 0)  # nothing was decided yet: behind it are only declines
+        if lost(facts):
+            return Start(index - 1 if facts == PRUNED else index, 0, 0)
+    return None
 
 
-def _kinds(row: Row) -> list[str]:
-    return [tag.type for tag in _tags.decode(row[_FACTS])]  # type: ignore[arg-type]
-
-
-def rebuild(module: Module[Any, Any, Any, Any, Any], newest_first: Sequence[Row]) -> tuple[Any, int]:
-    """State from turns, newest first, and the seq of the snapshot it began at (0 without one).
+def rebuild(module: Module[Any, Any, Any, Any, Any], newest_first: Sequence[Row], start: Start | None) -> Any:
+    """State from turns, newest first, from `start` on or from the first fact.
 
     Raises: UnknownKind for a fact this code does not know; such an actor is left alone.
     """
-    kind = module.snapshot_kind
-    start, inside, snapshot_seq = len(newest_first) - 1, 0, 0
-    if kind is not None:
-        for index, row in enumerate(newest_first):
-            kinds = _kinds(row) if kind.encode() in row[_FACTS] else []  # type: ignore[operator]
-            if kind in kinds:
-                inside = len(kinds) - 1 - kinds[::-1].index(kind)
-                start = index
-                snapshot_seq = int(row[_SEQ] or 0) - (len(kinds) - 1 - inside)
-                break
     state = module.initial
     evolve = module.evolve
-    for index in range(start, -1, -1):
-        row = newest_first[index]
-        facts = module.codecs.fact.decode_many(row[_FACTS])  # type: ignore[arg-type]
-        for fact in facts[inside:] if index == start else facts:
+    first, inside = (len(newest_first) - 1, 0) if start is None else (start.index, start.inside)
+    for index in range(first, -1, -1):
+        facts = module.codecs.fact.decode_many(newest_first[index][_FACTS])  # type: ignore[arg-type]
+        for fact in facts[inside:] if index == first else facts:
             state = evolve(state, fact)
-    return state, snapshot_seq
+    return state
 
 
 def owed_rows(rows: Sequence[Row]) -> Iterator[Outstanding]:

@@ -177,6 +177,7 @@ class Lane:
             batch.created[resident] = (base.actor, base.kind, principal_text(base.principal), base.key, base.slot)
         base.state = folded.state
         base.seq = folded.seq
+        base.turns = base.turns + 1 if base.snapshot_seq == folded.snapshot_seq else 0
         base.snapshot_seq = folded.snapshot_seq
         base.last = folded.n
         base.at = now

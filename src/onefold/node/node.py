@@ -17,19 +17,19 @@ from itertools import islice
 from typing import Any, Protocol
 
 from onefold.kernel.alarm import Alarm
-from onefold.kernel.fold import Base, Folded, Folder, Outstanding
+from onefold.kernel.fold import Folded, Folder, Outstanding
 from onefold.kernel.module import Module
-from onefold.kernel.rebuild import GROWTH, PAGE, has_snapshot, newest, outstanding, owed_rows, rebuild
-from onefold.kernel.tables import ACTOR, ALARM
+from onefold.kernel.prune import Pruned
+from onefold.kernel.tables import ACTOR
 from onefold.kernel.words import NOTHING, Decision
 from onefold.node.batch import Beside
 from onefold.node.lane import After, Lane, Retaken
 from onefold.node.resident import Resident, Turn
+from onefold.node.waking import pruned, woken
 from onefold.store.contract import Query, Row, Space
-from onefold.terms.errors import OutcomeUnknown, UnknownName, WaitsForCode
-from onefold.terms.ids import ActorId, principal_of, principal_text
-from onefold.terms.instant import Instant, up
-from onefold.terms.typed import UnknownKind
+from onefold.terms.errors import OutcomeUnknown, UnknownName
+from onefold.terms.ids import ActorId, principal_of
+from onefold.terms.instant import Instant
 
 LOOKED_AT = 64  # of the least recently used, for one to evict; those in a turn are passed over
 
@@ -284,34 +284,12 @@ class Node:
 
     async def _read_rows(self, at: ActorId) -> Resident:
         kind = self.kind(at.kind)
-        space, module = (await kind.home.open()).space, kind.module
-        (actors,) = await space.look(
-            Query(ACTOR, on=("kind", "principal", "key"), keys=[(at.kind, principal_text(at.principal), at.key)])
-        )
-        if not actors:
-            base = Base(space.mint(ACTOR), 0, at.kind, at.principal, at.key, module.initial, 0, 0, None, 0)
-            return Resident(module, base, Alarm(), fresh=True)
-        number, slot = actors[0][0], actors[0][4]
-        turns, owed, alarms = await space.look(
-            newest(number), outstanding(number), Query(ALARM, on=("actor",), keys=[(number,)])
-        )
-        limit = PAGE
-        while len(turns) == limit and not has_snapshot(module, turns):
-            limit *= GROWTH
-            (turns,) = await space.look(newest(number, limit))
-        try:
-            state, snapshot_seq = rebuild(module, turns)
-        except UnknownKind as unknown:
-            raise WaitsForCode(at.kind, at.key, unknown.kind) from None
-        seq, last, now = (turns[0][2], turns[0][0], turns[0][9]) if turns else (0, None, 0)
-        base = Base(number, slot, at.kind, at.principal, at.key, state, seq, snapshot_seq, last, now)
-        alarm = Alarm(alarms[0][3], alarms[0][4], alarms[0][5], True) if alarms else Alarm()
-        resident = Resident(module, base, alarm, fresh=False)
-        resident.owed = {item.n: item for item in owed_rows(owed)}
-        if alarm.tries and module.wake is not None:
-            wake = module.wake(state)
-            resident.failed_wake = None if wake is None else up(wake)
-        return resident
+        return await woken((await kind.home.open()).space, kind.module, at)
+
+    async def prune(self, at: ActorId) -> Pruned:
+        """Take away the facts behind the actor's latest snapshot. Raises: StoreUnavailable, OutcomeUnknown."""
+        kind = self.kind(at.kind)
+        return await pruned((await kind.home.open()).space, kind.module, at)
 
     def _make_room(self, newest: Resident | None = None) -> None:
         over = len(self._residents) - self._capacity

@@ -26,6 +26,7 @@ __all__ = [
     "Choice",
     "Clock",
     "Config",
+    "Facts",
     "Happening",
     "Hook",
     "Host",
@@ -75,6 +76,13 @@ class Page(Protocol[T_co]):
     def items(self) -> Sequence[T_co]: ...
     @property
     def next(self) -> str | None: ...
+
+
+class Facts(Page[dict[str, Any]], Protocol):
+    """A page of facts. `begins`: the number of the first there is, where earlier ones were asked for and are pruned."""
+
+    @property
+    def begins(self) -> int | None: ...
 
 
 class JournalRow(Protocol):
@@ -321,9 +329,7 @@ class Host(Protocol):
     ) -> LinkPage: ...
     async def deliver_raw(self, module: str, raw: bytes, *, caller: Caller) -> bytes: ...
     async def read_json(self, module: str, key: str, *, caller: Caller) -> dict[str, Any]: ...
-    async def facts(
-        self, module: str, key: str, *, after: int = 0, limit: int = 100, caller: Caller
-    ) -> Page[dict[str, Any]]: ...
+    async def facts(self, module: str, key: str, *, after: int = 0, limit: int = 100, caller: Caller) -> Facts: ...
     async def actors(
         self, module: str, *, prefix: str = "", limit: int = 100, after: str | None = None, caller: Caller
     ) -> Page[dict[str, Any]]: ...

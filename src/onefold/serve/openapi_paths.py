@@ -228,13 +228,18 @@ def _modules() -> dict[str, Any]:
             "get": _operation(
                 "get_facts",
                 "modules",
-                "An actor's history.",
-                _page(ref("schemas", "Fact")),
+                "An actor's history. `begins`: where it begins, when earlier facts were asked for and are pruned.",
+                _facts(),
                 parameters=[*_path("module", "key"), _LIMIT, after],
                 refused=("422",),
             )
         },
     }
+
+
+def _facts() -> dict[str, Any]:
+    page = _page(ref("schemas", "Fact"))
+    return {**page, "properties": {**page["properties"], "begins": {"type": "integer"}}}
 
 
 def _parked() -> dict[str, Any]:

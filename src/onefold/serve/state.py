@@ -64,4 +64,5 @@ class Modules:
             limit=number(queries.get("limit"), "limit", LIST_LIMIT, 1, LIST_MOST),
             caller=ask.caller,
         )
-        return answer({"items": list(page.items), "next": page.next})
+        begins = {} if page.begins is None else {"begins": page.begins}
+        return answer({"items": list(page.items), "next": page.next, **begins})

@@ -212,6 +212,7 @@ class ChainPlan(Plan):
         if head is None:
             return []
         rest = tuple([c for c in where if c != (self._by, "=", by)])
+        head = self._first_of(by, head, rest)
         natural = order in ((), (f"-{self.table.key[0]}",))
         if limit == 1 and natural and not rest:
             return self.get([(head,)])
@@ -225,6 +226,15 @@ class ChainPlan(Plan):
             )
         values = [head, floor, *sql.bound(rest), *(() if limit is None else (limit,))]
         return self.db.execute(text, values).fetchall()  # type: ignore[no-any-return]
+
+    def _first_of(self, by: Cell, head: int, rest: tuple[Condition, ...]) -> int:
+        """Where a walk begins that wants rows up to a number: at that row, when it is one of this history."""
+        for column, op, number in rest:
+            if op == "<=" and column == self.table.key[0] and number < head:
+                found = self.get([(number,)])
+                if found and self._by_of(found[0]) == by:
+                    return number  # type: ignore[no-any-return]
+        return head
 
     def _head(self, by: Cell) -> int | None:
         if by is None:

@@ -60,7 +60,8 @@ async def histories_are_read(ground: Ground) -> None:
     space = await ground.open()
     turn = Histories(space)
     one = [turn.row(1, f"e{i}", bytes([i])) for i in range(3)]
-    await write(space, Append(TURN, [*one, turn.row(2, "e0")]))
+    other = turn.row(2, "e0")
+    await write(space, Append(TURN, [*one, other]))
     one += [turn.row(1, f"e{i}", bytes([i])) for i in range(3, 6)]
     await write(space, Append(TURN, one[3:]))
     mine: Condition = ("actor", "=", 1)
@@ -73,6 +74,10 @@ async def histories_are_read(ground: Ground) -> None:
         (Query(TURN, (mine, ("n", ">", one[3][0])), order=("n",)), one[4:]),
         (Query(TURN, (mine, ("n", ">=", one[3][0])), order=("-n",)), one[:2:-1]),
         (Query(TURN, (mine, ("n", "<", one[3][0])), order=("-n",), limit=1), one[2:3]),
+        (Query(TURN, (mine, ("n", "<=", one[3][0])), order=("-n",), limit=2), one[3:1:-1]),
+        (Query(TURN, (mine, ("n", "<=", other[0])), order=("-n",)), one[2::-1]),
+        (Query(TURN, (mine, ("n", "<=", one[4][0]), ("n", ">", one[0][0])), order=("n",)), one[1:5]),
+        (Query(TURN, (mine, ("n", "<=", 10**9)), order=("-n",), limit=1), one[-1:]),
         (Query(TURN, (mine, ("facts", ">=", b"\x04")), order=("n",)), one[4:]),
         (Query(TURN, (mine, ("event", "=", "e2"))), one[2:3]),
         (Query(TURN, on=("actor",), keys=[(1,)], order=("-n",), limit=2), one[:3:-1]),
