@@ -37,14 +37,14 @@ _WORLD: tuple[tuple[type[apsw.Error], str], ...] = (
 )
 
 
-def connect(path: str, *, lossy: bool = False, cache_kib: int = CACHE_KIB) -> apsw.Connection:
+def connect(path: str, *, vfs: str | None = None, lossy: bool = False, cache_kib: int = CACHE_KIB) -> apsw.Connection:
     """Open `path` for reading and writing, creating it. `lossy` may lose the last commits to a power cut.
 
     WAL with synchronous=FULL: an answered commit survives a power cut (NORMAL lost 109 and 144
     commits in two of four cuts, silently). The WAL is never cut short, so that commits overwrite
     blocks that are there already, and is checkpointed by us alone.
     """
-    db = apsw.Connection(path, statementcachesize=512)
+    db = apsw.Connection(path, vfs=vfs, statementcachesize=512)
     try:
         db.set_busy_timeout(BUSY_MS)
         for pragma in (
@@ -68,7 +68,7 @@ def connect(path: str, *, lossy: bool = False, cache_kib: int = CACHE_KIB) -> ap
     return db
 
 
-def glance(path: str) -> apsw.Connection:
+def glance(path: str, vfs: str | None = None) -> apsw.Connection:
     """Open a file at rest for reading alone: no lock is taken, nothing is created or recovered where that is not needed.
 
     Without a WAL beside it the file is complete and nobody's: `immutable` skips locks and the shared index.
@@ -77,7 +77,7 @@ def glance(path: str) -> apsw.Connection:
     quiet = not os.path.exists(wal) or os.path.getsize(wal) == 0
     uri = "file:" + path.replace("%", "%25").replace("?", "%3f").replace("#", "%23")
     flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
-    db = apsw.Connection(uri + ("?immutable=1" if quiet else ""), flags=flags)
+    db = apsw.Connection(uri + ("?immutable=1" if quiet else ""), flags=flags, vfs=vfs)
     db.set_busy_timeout(BUSY_MS)
     return db
 

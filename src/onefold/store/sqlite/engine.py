@@ -305,6 +305,7 @@ class SqliteEngine:
         try:
             if fail is not None:
                 fail("before-commit")
+            self.file.sync_names()
             moved = [plan.before_commit(everything) for plan in self._chains]
             lines = self._notes(moved, everything)
             if lines:

@@ -12,13 +12,14 @@ from __future__ import annotations
 import os
 import zlib
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import apsw
 
 from onefold.store.batch import Unusable
 from onefold.store.sqlite.connect import BUSY_TRIES, CACHE_KIB, Failpoint, Watched, connect, unusable
+from onefold.store.sqlite.disk import Disk
 from onefold.store.sqlite.hold import Mark, Sidecar, boot
 from onefold.terms.errors import StoreLocked, StoreRolledBack, StoreUnavailable
 
@@ -27,6 +28,7 @@ BESIDE_EACH = 16
 # lost with either is noticed at the next start.
 AUTHOR_CACHE_KIB = 2_048
 PAGE = 4_096
+AGAIN_AT_ONCE = 1 << 20  # bytes of a WAL in memory while it is written again
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +40,7 @@ class Options:
     lossy: bool = False
     accept_rollback: bool = False
     failpoint: Failpoint | None = None
+    disk: Disk = field(default_factory=Disk)
 
 
 class File:
@@ -57,6 +60,7 @@ class File:
         self._wal_inode: tuple[int, int] | None = None
         self._beside_gone = False
         self._checks = 0
+        self._names = False  # whether the names of the file and its WAL are sure to survive
 
     @property
     def is_open(self) -> bool:
@@ -73,7 +77,9 @@ class File:
         self._pid = os.getpid()
         try:
             if self._sidecar is None:
-                self._sidecar = Sidecar(f"{self.path[:-3]}.mark", self.name, self.options.node, self.options.clock())
+                self._sidecar = Sidecar(
+                    f"{self.path[:-3]}.mark", self.name, self.options.node, self.options.clock(), self.options.disk
+                )
             self._connect(self._sidecar, fill)
         except (apsw.Error, OSError) as error:
             self.drop()
@@ -114,7 +120,9 @@ class File:
         before = None if self.options.accept_rollback else sidecar.before
         if before is not None and not os.path.exists(self.path):
             raise StoreRolledBack(self.name, before.top, 0)
-        conn = self.conn = connect(self.path, lossy=self.options.lossy)
+        there, left = _size(self.path), _size(f"{self.path}-wal")
+        self.wal_pages, self._names = 0, False
+        conn = self.conn = connect(self.path, vfs=self.options.disk.vfs, lossy=self.options.lossy)
         # A file that is refused must stay as it is: no checkpoint when its connection closes.
         conn.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
         conn.set_wal_hook(self._wrote_wal)
@@ -127,9 +135,31 @@ class File:
         lost = before is not None and self.options.lossy and before.boot != started
         self.begin()
         id = fill(None if lost else before)
+        if left:
+            self._write_wal_again()
         self.db.execute("commit")
         sidecar.settle(id, started)
-        sidecar.front(self._front(conn))
+        if left or (there and self.wal_pages):
+            # A new file's first page was synced on the way; one whose making was cut short has it in the cache, perhaps.
+            self.sync_names()
+            self._check_in(apsw.SQLITE_CHECKPOINT_PASSIVE)
+        else:
+            sidecar.front(self._front(conn))
+
+    def _write_wal_again(self) -> None:
+        """What the system's cache shows of the WAL may never have reached the disk: the process before was killed
+        ahead of its sync, or its sync failed, after which the system takes the pages for written. Before anybody
+        is told what stands in it, it is written once more and synced. Inside a transaction, so that nobody else writes.
+        """
+        disk = self.options.disk
+        handle = disk.open(f"{self.path}-wal", os.O_RDWR)
+        try:
+            at = 0
+            while some := os.pread(handle, AGAIN_AT_ONCE, at):
+                at += disk.write(handle, some, at)
+            disk.sync(handle)
+        finally:
+            os.close(handle)
 
     def _use(self, conn: apsw.Connection) -> None:
         self.conn = conn
@@ -162,6 +192,12 @@ class File:
                 if not left:
                     raise
 
+    def sync_names(self) -> None:
+        """Before the first commit after an opening. SQLite does so too, and passes over its error. Raises: OSError."""
+        if not self._names:
+            self.options.disk.sync_folder(os.path.dirname(self.path))
+            self._names = True
+
     def stands(self) -> bool:
         return self.conn is not None and self.conn.in_transaction
 
@@ -183,7 +219,9 @@ class File:
 
     def author_connection(self) -> apsw.Connection:
         """A second connection to the same file, for the author's door. Never writes at the same time as ours."""
-        conn = connect(self.path, lossy=self.options.lossy, cache_kib=min(AUTHOR_CACHE_KIB, CACHE_KIB))
+        cache_kib = min(AUTHOR_CACHE_KIB, CACHE_KIB)
+        vfs = self.options.disk.vfs
+        conn = connect(self.path, vfs=vfs, lossy=self.options.lossy, cache_kib=cache_kib)
         conn.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
         conn.set_wal_hook(self._wrote_wal)
         return conn
@@ -193,21 +231,22 @@ class File:
         if self.conn is None or self._sidecar is None or self.conn.in_transaction or self._own is not None:
             return
         try:
-            self._sidecar.front(0)
-            size, done = self.conn.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
-            if size == done:
-                self.wal_pages = 0
-            self._sidecar.front(self._front(self.conn))
+            self._check_in(apsw.SQLITE_CHECKPOINT_PASSIVE)
         except (apsw.Error, OSError):
             return  # nothing is lost: the WAL is still whole, and the next commit meets the same disk
 
     def empty_wal(self) -> None:
         """Check in everything and cut the WAL off, so that nothing can come back out of it. Raises: apsw.Error, OSError."""
+        self._check_in(apsw.SQLITE_CHECKPOINT_TRUNCATE)
+
+    def _check_in(self, mode: int) -> None:
+        """Raises: apsw.Error, OSError; the WAL is still whole then."""
         assert self.conn is not None
         assert self._sidecar is not None
         self._sidecar.front(0)
-        self.conn.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
-        self.wal_pages = 0
+        size, done = self.conn.wal_checkpoint(mode=mode)
+        if size == done:
+            self.wal_pages = 0
         self._sidecar.front(self._front(self.conn))
 
     def unusable(self, error: Exception) -> Unusable:
@@ -229,6 +268,14 @@ class File:
     def _wrote_wal(self, conn: apsw.Connection, name: str, pages: int) -> int:
         self.wal_pages = pages
         return apsw.SQLITE_OK
+
+
+def _size(path: str) -> int:
+    """How many bytes a file has; 0 for none."""
+    try:
+        return os.stat(path).st_size
+    except FileNotFoundError:
+        return 0
 
 
 def _inode(path: str) -> tuple[int, int] | None:

@@ -22,6 +22,7 @@ from pathlib import Path
 
 import msgspec
 
+from onefold.store.sqlite.disk import Disk
 from onefold.terms.errors import StoreLocked
 
 _HEAD = 512
@@ -51,10 +52,11 @@ class Mark:
 class Sidecar:
     """The lock and the mark of one space. Keep it open for as long as the space is."""
 
-    def __init__(self, path: str, space: str, node: str, now_ms: int) -> None:
+    def __init__(self, path: str, space: str, node: str, now_ms: int, disk: Disk) -> None:
         """Take the lock. Raises: StoreLocked, naming the holder; OSError."""
         self.path = path
-        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        self._disk = disk
+        fd = disk.open(path, os.O_RDWR | os.O_CREAT)
         try:
             try:
                 fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -63,7 +65,7 @@ class Sidecar:
             self.before = _read(os.pread(fd, _BODY.size + 4, _HEAD))
             started = datetime.fromtimestamp(now_ms / 1000, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
             who = {"pid": os.getpid(), "host": os.uname().nodename, "since": started, "node": node}
-            os.pwrite(fd, msgspec.json.encode(who).ljust(_HEAD - 1)[: _HEAD - 1] + b"\n", 0)
+            disk.write(fd, msgspec.json.encode(who).ljust(_HEAD - 1)[: _HEAD - 1] + b"\n", 0)
         except BaseException:
             os.close(fd)
             raise
@@ -78,7 +80,7 @@ class Sidecar:
         """Note how far was committed. Before the answer, and cheap: no sync, one write of 84 bytes."""
         self._top, self._commits = top, commits
         body = _BODY.pack(_MAGIC, self._id, self._boot, top, commits, self._front, _CLEAN if clean else 0, 0)
-        os.pwrite(self._fd, body + zlib.crc32(body).to_bytes(4, "little"), _HEAD)
+        self._disk.write(self._fd, body + zlib.crc32(body).to_bytes(4, "little"), _HEAD)
 
     def front(self, checksum: int) -> None:
         """Note what the main file's first page is like."""
@@ -91,8 +93,8 @@ class Sidecar:
 
     def close(self, *, sync: bool) -> None:
         if sync:
-            os.fdatasync(self._fd)
-        os.pwrite(self._fd, b" " * (_HEAD - 1) + b"\n", 0)
+            self._disk.sync(self._fd)
+        self._disk.write(self._fd, b" " * (_HEAD - 1) + b"\n", 0)
         os.close(self._fd)
 
 

@@ -59,14 +59,15 @@ class Wal:
 
     def _grow(self, used: int) -> None:
         """Write zeros behind the end. SQLite reads frames by salt and checksum, so that zeros are no frames."""
+        disk = self._file.options.disk
         try:
-            fd = os.open(f"{self._file.path}-wal", os.O_WRONLY | os.O_CLOEXEC)
+            fd = disk.open(f"{self._file.path}-wal", os.O_WRONLY)
         except OSError:
             return  # it is not there yet, or no longer ours: check will say so
         try:
             end = os.fstat(fd).st_size
             if end < LONGEST * FRAME and used + AHEAD // 4 > end:
-                end += os.pwrite(fd, _ZEROS, end)
+                end += disk.write(fd, _ZEROS, end)
             self._size = end
         except OSError:
             self._size = LONGEST * FRAME  # a full disk: growing is only for speed, so leave it

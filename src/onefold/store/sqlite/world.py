@@ -17,6 +17,7 @@ import apsw
 
 from onefold.store.contract import Answer, Query, Schema, Table
 from onefold.store.sqlite.connect import OLDEST_LIBRARY, Failpoint, glance, unusable
+from onefold.store.sqlite.disk import Disk
 from onefold.store.sqlite.engine import SqliteEngine
 from onefold.store.sqlite.file import Options
 from onefold.store.sqlite.space import SqliteSpace
@@ -35,6 +36,7 @@ class SqliteWorld:
     "lossy-on-power-cut", which survives only a crash of the process. accept_rollback: open
     files that end before what was acknowledged. failpoint: called with "statement",
     "before-commit" and "after-commit"; an OSError it raises is a disk that failed there.
+    disk: through which every file is reached; for tests.
     """
 
     def __init__(
@@ -47,6 +49,7 @@ class SqliteWorld:
         accept_rollback: bool = False,
         open_at_most: int = OPEN_AT_MOST,
         failpoint: Failpoint | None = None,
+        disk: Disk | None = None,
     ) -> None:
         if durability not in ("full", "lossy-on-power-cut"):
             raise ValueError(f"durability is 'full' or 'lossy-on-power-cut', not {durability!r}")
@@ -54,7 +57,8 @@ class SqliteWorld:
         if library < OLDEST_LIBRARY:
             raise StoreUnavailable("main", f"SQLite {apsw.sqlite_lib_version()} can corrupt a WAL; 3.51.3 is needed")
         self.folder = os.path.abspath(os.fspath(folder))
-        self._options = Options(clock, node, durability != "full", accept_rollback, failpoint)
+        self._disk = disk or Disk()
+        self._options = Options(clock, node, durability != "full", accept_rollback, failpoint, self._disk)
         self._spaces: OrderedDict[str, SqliteSpace] = OrderedDict()
         self._plans: dict[int, Plan] = {}
         soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -66,7 +70,7 @@ class SqliteWorld:
         if space is None:
             path = self._path(name)
             try:
-                os.makedirs(self.folder, exist_ok=True)
+                self._disk.make_folder(self.folder)
             except OSError as error:
                 raise StoreUnavailable(name, f"its folder cannot be made ({error.strerror})") from error
             engine = SqliteEngine(name, path, schemas, self._options, self._make_room)
@@ -86,7 +90,7 @@ class SqliteWorld:
         db = None
         plan = self._glancing(query.table)
         try:
-            db = plan.db = glance(path)
+            db = plan.db = glance(path, self._disk.vfs)
             return (plan.find(query),)
         except apsw.SQLError:
             return ()  # the table is not there yet
