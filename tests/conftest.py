@@ -8,6 +8,9 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+# Where the package is installed its entry point of the same name has loaded it already.
+pytest_plugins = ["onefold.testing.plugin"]
+
 ROOT = Path(__file__).resolve().parent.parent
 
 # No deadline: a slow machine is no fault. In CI the same examples each time, so that red means a change.

@@ -60,6 +60,8 @@ class Tx:
 class MemoryActor:
     """One life of a process: the state folded from the rows, and the watchers of its passes."""
 
+    stand_in = None
+
     def __init__(self, rows: Rows, actuator: Any, *, kill_at: int | None = None, before: bool = False) -> None:
         self.rows = rows
         self.actuator = actuator

@@ -145,6 +145,8 @@ async def test_a_step_that_swallows_its_cut_or_a_drain_stops_neither() -> None:
 class Failing:
     """An actor whose folds fail from the `at`-th on."""
 
+    stand_in = None
+
     def __init__(self, world: World, at: int) -> None:
         self.world = world
         self.at = at

@@ -41,6 +41,8 @@ def stopped() -> tuple[Callable[[], Any], asyncio.Event]:
 class Failing:
     """An actor whose folds fail from the `at`-th on."""
 
+    stand_in = None
+
     def __init__(self, world: World, at: int) -> None:
         self.world = world
         self.at = at

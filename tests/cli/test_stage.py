@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from onefold.cli.stage import Staged, bound, fit_to_serve
+from onefold.cli.stage import Staged, bound, fit_to_serve, stage
+from onefold.host.caller import ALL, Caller
 from onefold.host.config import settle
+from onefold.kernel.twice import Impure
 from onefold.terms.errors import LoadRefused
 
 
@@ -38,3 +41,57 @@ def test_nobody_listens_beyond_this_machine_without_keys() -> None:
         fit_to_serve(settle(flags={"listen": "0.0.0.0:8600"}))
     keys = [{"secret_env": "AGENT_KEY", "may": ["call"]}]
     fit_to_serve(settle(flags={"listen": "0.0.0.0:8600", "keys": keys}, environ={"AGENT_KEY": "k" * 32}))
+
+
+MOODY = """
+import itertools
+from dataclasses import dataclass
+
+import onefold
+from onefold import Decision, Module
+
+ticks = itertools.count()
+
+
+@dataclass(frozen=True)
+class Knock:
+    id: str
+
+
+@dataclass(frozen=True)
+class Knocked:
+    tick: int
+
+
+def decide(state: int, event: Knock, now) -> Decision[Knocked, int]:
+    return Decision(facts=[Knocked(next(ticks))], reply=state)
+
+
+def evolve(state: int, fact: Knocked) -> int:
+    return state + 1
+
+
+def view(state: int) -> int:
+    return state
+
+
+door = Module("door", initial=0, key=lambda event: "front", decide=decide, evolve=evolve, view=view)
+app = onefold.App(door, store="memory:")
+"""
+
+
+@pytest.mark.parametrize("dev", [True, False])
+async def test_only_dev_decides_twice_and_says_what_differed(tmp_path: Path, dev: bool) -> None:
+    (tmp_path / "door.py").write_text(MOODY)
+    app = stage("door.py", {}, tmp_path, dev=dev)
+    caller = Caller(None, ALL)
+    async with app.opened(lambda text: None) as host:
+        knock = b'{"type": "Knock", "id": "1"}'
+        if not dev:
+            assert await host.deliver_raw("door", knock, caller=caller) == b"0"
+            return
+        with pytest.raises(Impure) as told:
+            await host.deliver_raw("door", knock, caller=caller)
+        assert (told.value.module, told.value.function, told.value.code) == ("door", "decide", "impure")
+        assert "facts[0].tick was 0, then 1" in str(told.value)
+        assert await host.read_json("door", "front", caller=caller) == {"key": "front", "view": 0}

@@ -17,7 +17,7 @@ from onefold.actuators.calls import StepCall
 from onefold.actuators.stepping import Acting, own
 from onefold.actuators.troubles import Unfit, told
 from onefold.actuators.words import Stepped, Trying
-from onefold.kernel.port import Port, Step, unstopped
+from onefold.kernel.port import Port, StandIn, Step, unstopped
 from onefold.terms.errors import Broken, HostError, OwnedElsewhere, TooLarge
 from onefold.terms.ids import ActorId, leaving_key
 from onefold.terms.instant import moment
@@ -30,7 +30,10 @@ WORLD = (HostError, OwnedElsewhere, Broken)
 
 
 class Folding(Protocol):
-    """What an attempt needs of its run's actor."""
+    """What an attempt needs of its run's actor. stand_in: for tests, else None."""
+
+    @property
+    def stand_in(self) -> StandIn | None: ...
 
     def fold(self, event: Any, id: str, /) -> Awaitable[Any]: ...
     def author(
@@ -80,11 +83,14 @@ class Attempt:
         try:
             args = tuple(map(own, call.args))
             if acting.info.takes_step:
-                args = (Step(self._key(), moment(call.now_ms), self.number, self.owner.principal), *args)
+                args = (self._step(), *args)
+            function = acting.function
+            if self.actor.stand_in is not None:
+                function = self.actor.stand_in(function, self._step(), call.name)
             if port is None and acting.timeout is None and acting.info.is_async:
-                result = await acting.function(*args, **call.values)
+                result = await function(*args, **call.values)
             else:
-                result = await self._guarded(acting, args)
+                result = await self._guarded(acting, function, args)
         except asyncio.CancelledError as cut:
             task = asyncio.current_task()
             if task is not None and task.cancelling():
@@ -106,22 +112,25 @@ class Attempt:
             return False
         return True
 
-    async def _guarded(self, acting: Acting, args: tuple[Any, ...]) -> Any:
+    def _step(self) -> Step:
+        return Step(self._key(), moment(self.call.now_ms), self.number, self.owner.principal)
+
+    async def _guarded(self, acting: Acting, function: Callable[..., Any], args: tuple[Any, ...]) -> Any:
         """Under its timeout, through its port, in a thread if it is plain."""
         if acting.timeout is None:
-            return await self._called(acting, args)
+            return await self._called(acting, function, args)
         async with asyncio.timeout(acting.timeout / 1000):
-            return await self._called(acting, args)
+            return await self._called(acting, function, args)
 
-    async def _called(self, acting: Acting, args: tuple[Any, ...]) -> Any:
+    async def _called(self, acting: Acting, function: Callable[..., Any], args: tuple[Any, ...]) -> Any:
         port = acting.port
         if port is not None and port.promise == "lookup" and (self.doubtful or self.number > 1):
             found = await port.find(*args) if port.find is not None else None
             if found is not None:
                 return found
         if acting.info.is_async:
-            return await acting.function(*args, **self.call.values)
-        return await asyncio.to_thread(unstopped(acting.function), *args, **self.call.values)
+            return await function(*args, **self.call.values)
+        return await asyncio.to_thread(unstopped(function), *args, **self.call.values)
 
     def _failed(self, fault: BaseException) -> Stepped:
         call = self.call

@@ -27,6 +27,7 @@ from onefold.actuators.run import Run
 from onefold.actuators.state import GOING, State
 from onefold.actuators.troubles import Unfit
 from onefold.actuators.words import ENDINGS, ENTRIES, Diverged, Event, Fact, PassEnded, Rested, Waiting
+from onefold.kernel.port import StandIn
 from onefold.store.contract import Tx
 from onefold.terms.errors import CallerError
 from onefold.terms.ids import ActorId
@@ -35,7 +36,10 @@ T = TypeVar("T")
 
 
 class Actor(Protocol):
-    """One run's actor, as the node keeps it."""
+    """One run's actor, as the node keeps it. stand_in: what a test has called in the place of steps, else None."""
+
+    @property
+    def stand_in(self) -> StandIn | None: ...
 
     @property
     def state(self) -> State:

@@ -67,6 +67,7 @@ class Staged:
             title=self.title,
             say=say,
             show_links=self.dev,
+            twice=self.dev,
             accept_rollback=self.accept_rollback,
         )
         try:

@@ -8,10 +8,13 @@ Was wrong once: each verb opened what it needed. Two of them opened one file, an
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Container, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from onefold.actuators.declare import Actuator
+from onefold.actuators.executing import Actor, run_pass
+from onefold.actuators.words import PassEnded
 from onefold.host.catalog import Catalog
 from onefold.host.clock import Clock
 from onefold.host.config import Config
@@ -20,7 +23,7 @@ from onefold.host.sender import Sender
 from onefold.kernel.drain import again
 from onefold.kernel.fold import Folded, Folder, Outstanding
 from onefold.kernel.module import Module
-from onefold.kernel.port import Local, Port
+from onefold.kernel.port import Local, Port, StandIn
 from onefold.kernel.tables import KERNEL, OWED, TURN
 from onefold.node.batch import Beside
 from onefold.node.node import Home, Node
@@ -39,6 +42,7 @@ def nowhere(point: str) -> None:
 
 
 Heard = Callable[[Resident, Folded], None]
+Passing = Callable[[Actor, Actuator[Any, Any]], Awaitable[PassEnded]]
 
 
 def take_up(row: Outstanding) -> bool:
@@ -86,9 +90,11 @@ class Core:
         world: World,
         clock: Clock,
         point: Callable[[str], None] = nowhere,
+        stand_in: StandIn | None = None,
+        run_pass: Passing = run_pass,
     ) -> None:
         """`point` is called by name where a crash must lose nothing: before-send, after-send, step-returned,
-        before-reply. The store has points of its own.
+        before-reply. The store has points of its own. stand_in, run_pass: for tests.
         """
         self.config = config
         self.catalog = catalog
@@ -97,7 +103,9 @@ class Core:
         self.node = Node(clock.now, self, config.node.capacity)
         self.ports: dict[str, Port[Any, Any] | Local] = dict(catalog.ports)
         self.point = point
-        self.sender = Sender(self.node, self.ports, clock.now, point, self.gave_up)
+        self.stand_in = stand_in
+        self.run_pass = run_pass
+        self.sender = Sender(self.node, self.ports, clock.now, point, self.gave_up, stand_in)
         self.places: list[Place] = []
         self.spaces: dict[str, AuthorSpace] = {}
         self.driver = Driver(clock, self.node, lambda: self.places)

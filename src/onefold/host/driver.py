@@ -94,6 +94,11 @@ class Driver:
             self._woken.set()
 
     @property
+    def next_due(self) -> int | None:
+        """The soonest alarm known, in ms; None when none is set. The beat is none."""
+        return min((at for at in self._next.values() if at is not None), default=None)
+
+    @property
     def quiet(self) -> bool:
         """Whether nothing is due and the driver sleeps."""
         return self._quiet.is_set() and not self._woken.is_set()

@@ -13,21 +13,23 @@ import secrets  # noqa: TID251 - minted here, once, and handed down
 from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any
 
+from onefold.actuators.executing import run_pass
 from onefold.actuators.tables import RUNS, beside
 from onefold.host.approvals import ApprovalVerbs
 from onefold.host.caller import Caller
 from onefold.host.catalog import Catalog
 from onefold.host.clock import Clock
 from onefold.host.config import Config
-from onefold.host.core import MAIN, Core, nowhere
+from onefold.host.core import MAIN, Core, Passing, nowhere
 from onefold.host.driver import soonest
 from onefold.host.live import Happening, Live
 from onefold.host.modules import ModuleVerbs
 from onefold.host.parked import ParkedVerbs
 from onefold.host.passes import pass_port
 from onefold.host.runs import RunVerbs
-from onefold.kernel.port import Port
+from onefold.kernel.port import Port, StandIn
 from onefold.kernel.tables import ALARM
+from onefold.kernel.twice import twice
 from onefold.store.contract import AuthorSpace, World
 from onefold.terms.errors import NotFound, OnefoldError
 
@@ -48,11 +50,16 @@ class Host(ModuleVerbs, RunVerbs, ApprovalVerbs, ParkedVerbs):
         signing: Sequence[bytes],
         point: Callable[[str], None] = nowhere,
         chance: Callable[[int], bytes] = secrets.token_bytes,
+        twice: bool = False,
+        stand_in: StandIn | None = None,
+        run_pass: Passing = run_pass,
     ) -> None:
+        """twice: the functions of modules are run twice and compared. stand_in, run_pass: for tests."""
         self.config = config
         self.catalog = catalog
         self.clock = clock
-        self._core = Core(config, catalog, world, clock, point)
+        self._core = Core(config, catalog, world, clock, point, stand_in, run_pass)
+        self._twice = twice
         self._secrets = signing
         self._chance = chance
         self._live = Live(clock)
@@ -73,7 +80,8 @@ class Host(ModuleVerbs, RunVerbs, ApprovalVerbs, ParkedVerbs):
         core.ports["pass"] = pass_port(core)
         if notify is not None:
             core.ports["notify"] = notify
-        core.keep(MAIN, list(self.catalog.modules.values()))
+        modules = list(self.catalog.modules.values())
+        core.keep(MAIN, [twice(module) for module in modules] if self._twice else modules)
         for actuator in self.catalog.actuators.values():
             core.keep(
                 actuator.name,
@@ -101,6 +109,11 @@ class Host(ModuleVerbs, RunVerbs, ApprovalVerbs, ParkedVerbs):
     def rung(self) -> int:
         """How many alarms have been rung since the start."""
         return self._core.driver.rung
+
+    @property
+    def next_due(self) -> int | None:
+        """When the soonest alarm known will ring, in ms."""
+        return self._core.driver.next_due
 
     @property
     def resident_count(self) -> int:

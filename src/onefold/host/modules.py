@@ -72,7 +72,8 @@ class ModuleVerbs:
         at = ActorId(module.name, caller.principal, check_text(module.key(event), "key"))
         event_id = door_id(module.event_id(event))
         told = digest(module.codecs.event.slim(event))
-        reply = await self._core.node.fold(at, event_id, told, partial(decided, module.decide, event))
+        decide = self._core.node.kind(module.name).module.decide
+        reply = await self._core.node.fold(at, event_id, told, partial(decided, decide, event))
         self._core.point("before-reply")
         return reply
 
@@ -84,7 +85,8 @@ class ModuleVerbs:
         event = codecs.event.from_json(value)
         at = ActorId(found.name, caller.principal, check_text(found.key(event), "key"))
         event_id = door_id(found.event_id(event))
-        reply = await self._core.node.fold(at, event_id, digest(written), partial(decided, found.decide, event))
+        decide = self._core.node.kind(module).module.decide
+        reply = await self._core.node.fold(at, event_id, digest(written), partial(decided, decide, event))
         self._core.point("before-reply")
         return codecs.reply.encode(reply)
 

@@ -12,15 +12,16 @@ import secrets  # noqa: TID251 - minted here, once, and handed down
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from onefold.actuators.executing import run_pass
 from onefold.actuators.words import Ask
 from onefold.host.catalog import catalog
 from onefold.host.clock import Clock, WallClock
 from onefold.host.config import Config
-from onefold.host.core import nowhere
+from onefold.host.core import Passing, nowhere
 from onefold.host.host import Host
 from onefold.host.links import Choice
 from onefold.host.secret import signing
-from onefold.kernel.port import Port
+from onefold.kernel.port import Port, StandIn
 from onefold.ports.notify import Links, Way, notify_port
 from onefold.ports.webhook import signature, webhook_way
 from onefold.store.contract import World
@@ -39,10 +40,14 @@ async def open_host(
     say: Callable[[str], None] | None = None,
     show_links: bool = False,
     accept_rollback: bool = False,
+    twice: bool = False,
     failpoint: Callable[[str], None] | None = None,
+    stand_in: StandIn | None = None,
+    run_pass: Passing = run_pass,
 ) -> Host:
-    """Open an application. `say` takes one text for the console; `show_links` lets it hold approval links.
-    `failpoint` is called by name where a crash must lose nothing; for tests.
+    """Open an application. `say` takes one text for the console; `show_links` lets it hold approval links; `twice`
+    runs the functions of modules twice and compares. For tests: `failpoint` is called by name where a crash must
+    lose nothing, `stand_in` gives what is called in the place of a step, `run_pass` runs the passes.
 
     Raises: LoadRefused, StoreLocked, StoreRolledBack, StoreTooNew, StoreUnavailable.
     """
@@ -61,6 +66,9 @@ async def open_host(
         signing=signing(config, secrets.token_bytes),
         chance=chance,
         point=failpoint or nowhere,
+        twice=twice,
+        stand_in=stand_in,
+        run_pass=run_pass,
     )
     try:
         await host.open(notify=_notify(host, config, ticking, say or _log, show_links=show_links))

@@ -12,7 +12,6 @@ from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import Any, TypeVar
 
-from onefold.actuators.executing import run_pass
 from onefold.actuators.state import State
 from onefold.actuators.words import Event, Fact, PassEnded, RunPass, Stepped
 from onefold.host.core import Core
@@ -36,6 +35,7 @@ class RunActor:
         self._at = at
         self._resident = resident
         self._decide = resident.module.decide
+        self.stand_in = core.stand_in
         self._found = next((row for row in resident.owed.values() if row.port == "pass" and row.found), None)
 
     @property
@@ -87,6 +87,6 @@ def pass_port(core: Core) -> Inner[RunPass, PassEnded]:
     async def run(at: ActorId, body: RunPass) -> PassEnded:
         actuator = core.catalog.actuator(at.kind)
         resident = await core.node.activate(at)
-        return await run_pass(RunActor(core, at, resident), actuator)
+        return await core.run_pass(RunActor(core, at, resident), actuator)
 
     return Inner("pass", run, RunPass, PassEnded)

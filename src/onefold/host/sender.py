@@ -17,7 +17,7 @@ from typing import Any
 from onefold.kernel.drain import after_failure, attempt, before_send, given_up, uncertain
 from onefold.kernel.fold import Outstanding, leaving
 from onefold.kernel.module import Module
-from onefold.kernel.port import Inner, Local, Port, Step, unstopped
+from onefold.kernel.port import Inner, Local, Port, StandIn, Step, unstopped
 from onefold.kernel.words import NOTHING, Answer, Decision, Dropped
 from onefold.node.node import Decide, Node
 from onefold.node.resident import Resident
@@ -39,12 +39,14 @@ class Sender:
         now: Callable[[], int],
         point: Callable[[str], None],
         gave_up: Callable[[ActorId], None],
+        stand_in: StandIn | None = None,
     ) -> None:
         self._node = node
         self._ports = ports
         self._now = now
         self._point = point
         self._gave_up = gave_up
+        self._stand_in = stand_in
         self._tasks: set[asyncio.Task[None]] = set()
         self._leaving: set[tuple[ActorId, int]] = set()  # rows that are on their way, whoever holds them
         self._closing = False
@@ -123,10 +125,13 @@ class Sender:
                     if found is not None:
                         return found
                 self._point("before-send")
+                function: Callable[..., Any] = port.function
+                if self._stand_in is not None:
+                    function = self._stand_in(function, step, port.name)
                 if port.is_async:
-                    answer = await port.function(step, body)
+                    answer = await function(step, body)
                 else:
-                    answer = await asyncio.to_thread(unstopped(port.function), step, body)
+                    answer = await asyncio.to_thread(unstopped(function), step, body)
             self._point("after-send")
             return answer
         except asyncio.CancelledError:

@@ -16,7 +16,7 @@ import inspect
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Generic, Literal, TypeVar, get_type_hints, overload
+from typing import Any, Generic, Literal, TypeAlias, TypeVar, get_type_hints, overload
 
 from onefold.store.contract import Row, Table
 from onefold.terms.errors import Finding, LoadRefused, OutsideStep
@@ -37,6 +37,10 @@ class Step:
     now: datetime
     attempt: int
     principal: str | None
+
+
+StandIn: TypeAlias = "Callable[[Callable[..., Any], Step, str], Callable[..., Any]]"
+"""What is called in a function's place, given the function, its attempt and its name. For tests; the host has none."""
 
 
 def unstopped(function: Callable[..., R]) -> Callable[..., R]:

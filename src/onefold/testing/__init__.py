@@ -1,7 +1,7 @@
-"""testing - a clock that is moved by hand, the real engine on it, and suites that any store must pass.
+"""testing - a clock that is moved by hand, the real engine on it, and suites that any store and port must pass.
 
 For: tests, ours and everybody's. What runs here is what runs in production but for time and the disk.
-Never: is imported by the product; sleeps.
+Never: is imported by the product; sleeps; loads a test tool that a test does not use.
 Was wrong once: a fake engine for tests. It shared no suite with the real one, and agreed with the tests.
 """
 
@@ -9,20 +9,51 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from onefold.testing.clock import VirtualClock
-from onefold.testing.stage import Killed, Stage, staged
-
 if TYPE_CHECKING:
+    from onefold.testing.app import AwaitedApp, DurableApp
+    from onefold.testing.clock import VirtualClock
+    from onefold.testing.opening import Durable, every_crash, open
+    from onefold.testing.stage import Killed, Stage, staged
     from onefold.testing.store_suite import STORE_SUITE
+    from onefold.testing.stuck import Stuck, Unsettled
 
-__all__ = ["STORE_SUITE", "Killed", "Stage", "VirtualClock", "staged"]
+__all__ = [
+    "STORE_SUITE",
+    "AwaitedApp",
+    "Durable",
+    "DurableApp",
+    "Killed",
+    "Stage",
+    "Stuck",
+    "Unsettled",
+    "VirtualClock",
+    "every_crash",
+    "open",
+    "staged",
+]
+
+_WHERE = {
+    "STORE_SUITE": "store_suite",
+    "AwaitedApp": "app",
+    "Durable": "opening",
+    "DurableApp": "app",
+    "Killed": "stage",
+    "Stage": "stage",
+    "Stuck": "stuck",
+    "Unsettled": "stuck",
+    "VirtualClock": "clock",
+    "every_crash": "opening",
+    "open": "opening",
+    "staged": "stage",
+}
 
 
 def __getattr__(name: str) -> Any:
-    """A suite is loaded when it is first asked for."""
-    if name != "STORE_SUITE":
-        raise AttributeError(f"module 'onefold.testing' has no attribute {name!r}")
-    from onefold.testing.store_suite import STORE_SUITE
+    """Loaded when first asked for."""
+    from importlib import import_module
 
-    globals()[name] = STORE_SUITE
-    return STORE_SUITE
+    if name not in _WHERE:
+        raise AttributeError(f"module 'onefold.testing' has no attribute {name!r}")
+    found = getattr(import_module(f"onefold.testing.{_WHERE[name]}"), name)
+    globals()[name] = found
+    return found

@@ -14,10 +14,13 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+from onefold.actuators.executing import run_pass
 from onefold.host.caller import ALL, Caller, Right
 from onefold.host.config import Config, settle
+from onefold.host.core import Passing
 from onefold.host.host import Host
 from onefold.host.opening import make_world, open_host
+from onefold.kernel.port import StandIn
 from onefold.store.contract import World
 from onefold.terms.duration import duration_ms
 from onefold.terms.errors import Broken
@@ -43,6 +46,9 @@ class Stage:
         self.clock = VirtualClock()
         self.chance = random.Random(seed)  # noqa: S311 - ids of a test are seeded, not secret
         self.failpoint: Callable[[str], None] = lambda point: None
+        self.stand_in: StandIn | None = None
+        self.run_pass: Passing = run_pass
+        self.twice = False
         self.said: list[str] = []
         self._world: World | None = None
         self._host: Host | None = None
@@ -53,6 +59,11 @@ class Stage:
     def host(self) -> Host:
         assert self._host is not None
         return self._host
+
+    @property
+    def opened(self) -> bool:
+        """Whether a host is open."""
+        return self._host is not None
 
     def caller(self, principal: str | None = None, *, rights: Iterable[Right] = ALL) -> Caller:
         """Who asks; with all rights unless said otherwise."""
@@ -70,7 +81,10 @@ class Stage:
             chance=self.chance.randbytes,
             say=self.said.append,
             show_links=True,
+            twice=self.twice,
             failpoint=self._point,
+            stand_in=self.stand_in,
+            run_pass=self.run_pass,
         )
         if self._fit is not None:
             self._fit(self._host)

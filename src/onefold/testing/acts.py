@@ -1,0 +1,115 @@
+"""testing.acts - what an app does to the world, seen and put in another's place.
+
+For: stubs for steps and ports, the record of their calls, and failpoints around each.
+Never: sends a notice to anybody: people asked under test are only named; replaces a step of the database, which is
+real in tests too.
+Was wrong once: patching the function by its dotted name. The file had imported it under another, and the test paid.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from onefold.kernel.port import Port, Step
+from onefold.testing.points import Points
+
+NOT_GIVEN: Any = object()
+
+
+@dataclass(frozen=True, slots=True)
+class Called:
+    """One call of a step or a port: its attempt's key, instant, number and principal, and its arguments without `step`."""
+
+    name: str
+    key: str
+    now: datetime
+    attempt: int
+    principal: str | None
+    args: tuple[Any, ...]
+    values: dict[str, Any]
+
+
+class Acts:
+    """What stands in for steps and ports. It is what a host calls with (function, step, name)."""
+
+    def __init__(self, points: Points, say: Callable[[str], None]) -> None:
+        self._points = points
+        self._say = say
+        self._stubs: list[tuple[Any, Callable[..., Any]]] = []
+        self._calls: list[tuple[Any, Called]] = []
+
+    def stub(self, step: Any, returns: Any, raises: Any, calls: Any) -> None:
+        """Raises: TypeError unless exactly one of the three is given."""
+        given = [value for value in (returns, raises, calls) if value is not NOT_GIVEN]
+        if len(given) != 1:
+            raise TypeError("stub takes exactly one of returns=, raises= and calls=")
+        if calls is not NOT_GIVEN:
+            instead: Callable[..., Any] = calls
+        elif raises is not NOT_GIVEN:
+            instead = _raising(raises)
+        else:
+            instead = _returning(returns)
+        self._stubs.insert(0, (function_of(step), instead))
+
+    def calls(self, step: Any) -> list[Called]:
+        """The calls of one step or port, in the order they began."""
+        wanted = function_of(step)
+        return [called for function, called in self._calls if function == wanted]
+
+    def __call__(self, function: Callable[..., Any], step: Step, name: str) -> Callable[..., Any]:
+        instead = next((stub for of, stub in self._stubs if of == function), None)
+        if instead is None and name == "notify" and function.__module__ == "onefold.ports.notify":
+            instead = self._asked
+        acts = function if instead is None else instead
+
+        def begin(args: tuple[Any, ...], values: dict[str, Any]) -> None:
+            given = args[1:] if args and isinstance(args[0], Step) else args
+            called = Called(name, step.key, step.now, step.attempt, step.principal, given, values)
+            self._calls.append((function, called))
+            self._points.meet("step-started", name)
+
+        async def awaited(*args: Any, **values: Any) -> Any:
+            begin(args, values)
+            result = acts(*args, **values)
+            result = await result if inspect.isawaitable(result) else result
+            self._points.meet("step-returned", name)
+            return result
+
+        def plain(*args: Any, **values: Any) -> Any:
+            begin(args, values)
+            result = acts(*args, **values)
+            if inspect.iscoroutine(result):
+                result = asyncio.run(result)
+            self._points.meet("step-returned", name)
+            return result
+
+        return awaited if _is_async(function) else plain
+
+    def _asked(self, step: Step, ask: Any) -> None:
+        self._say(f"asked {', '.join(ask.notify)}: {ask.message}")
+
+
+def function_of(step: Any) -> Any:
+    """The function that stands for a step: itself, or the one behind a port."""
+    return step.function if isinstance(step, Port) else step
+
+
+def _is_async(function: Any) -> bool:
+    inner = inspect.unwrap(function)
+    return inspect.iscoroutinefunction(inner) or inspect.iscoroutinefunction(inner.__class__.__call__)
+
+
+def _returning(value: Any) -> Callable[..., Any]:
+    return lambda *args, **values: value
+
+
+def _raising(fault: Any) -> Callable[..., Any]:
+    def call(*args: Any, **values: Any) -> Any:
+        raise fault
+
+    return call

@@ -1,0 +1,168 @@
+"""testing.replaying - `replay="every-await"`: each pass is replayed from its top whenever something was journaled.
+
+For: a function that gives two answers found where it does, and not when a process happens to die there.
+Never: runs a step a second time: a replay is handed what the journal holds, and asks for nothing new.
+Was wrong once: ending the pass after each entry, so that the next began from the top. Steps side by side were cut
+off, and ran twice.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+from onefold.actuators.calls import Known, StepCall
+from onefold.actuators.declare import Actuator
+from onefold.actuators.executing import Actor, Execution
+from onefold.actuators.parts import Wait
+from onefold.actuators.passing import told
+from onefold.actuators.state import GOING, State
+from onefold.actuators.words import ENTRIES, Diverged, Fact, PassEnded, Raised, Returned
+
+
+async def run_pass(actor: Actor, actuator: Actuator[Any, Any]) -> PassEnded:
+    """A pass as the host runs it, replayed after each commit. A replay that differs parks the run by name."""
+    return await Replayed(actor, actuator).whole()
+
+
+class _Noting(Execution):
+    """An execution that keeps what was called: id to how it is told, and its digest."""
+
+    def __init__(self, actor: Actor, actuator: Actuator[Any, Any]) -> None:
+        super().__init__(actor, actuator)
+        self.made: dict[str, tuple[str, str]] = {}
+        add = self.home.add
+
+        def noted(call: Known) -> None:
+            self.made[call.id] = (told(call), call.digest)
+            add(call)
+
+        self.home.add = noted  # type: ignore[method-assign]
+
+
+class Replayed(_Noting):
+    """The pass itself."""
+
+    def __init__(self, actor: Actor, actuator: Actuator[Any, Any]) -> None:
+        super().__init__(actor, actuator)
+        self._found: Diverged | None = None
+        self._threads: list[asyncio.Task[None]] = []
+
+    async def whole(self) -> PassEnded:
+        outcome = await super().whole()
+        for task in self._threads:
+            await task
+        return self._found or outcome
+
+    def _committed(self, facts: Sequence[Fact]) -> None:
+        super()._committed(facts)
+        state = self.actor.state
+        if self._found is not None or state.status not in GOING or not any(type(fact) in ENTRIES for fact in facts):
+            return
+        replay = Replay(state, self.actuator)
+        if self.actuator.is_async:
+            replay.begin_whole()
+            self._compare(replay, self.made)
+        else:
+            self._threads.append(self.host.create_task(self._in_thread(replay)))
+
+    async def _in_thread(self, replay: Replay) -> None:
+        """A plain function's replay takes its own thread; by then the pass has gone on, so only the journal is compared."""
+        replay.begin_whole()
+        await replay.blocked
+        self._compare(replay, None)
+        if replay.crossing is not None:
+            await replay.crossing.left
+
+    def _compare(self, replay: Replay, made: dict[str, tuple[str, str]] | None) -> None:
+        found = replay.home.outcome
+        if not isinstance(found, Diverged):
+            found = _differing(self.home.seen, made, replay.made) if made is not None else None
+        if found is None and made is not None:
+            found = _ended_otherwise(self.home.outcome, replay.home.outcome)
+        replay.leave()
+        if found is not None and self._found is None:
+            self._found = found
+            if self.home.outcome is None:
+                self.home.end(found)
+
+
+class Replay(_Noting):
+    """The same function from its top, over what was journaled. It starts nothing."""
+
+    def __init__(self, state: State, actuator: Actuator[Any, Any]) -> None:
+        super().__init__(_Looking(state), actuator)
+        self.blocked: asyncio.Future[None] = self.host.create_future()
+
+    def begin_whole(self) -> None:
+        """Until every task is blocked; with a thread, `blocked` says when."""
+        self._launch(self._arguments())
+        self._advance()
+
+    def _advance(self) -> None:
+        super()._advance()
+        if not self.home.away and not self.blocked.done():
+            self.blocked.set_result(None)
+
+    def leave(self) -> None:
+        """Let its tasks go."""
+        self.own.close()
+        self.home.stop()
+        if self.crossing is not None:
+            self.crossing.close()
+
+    def begin(self, call: StepCall, attempt: int) -> None:
+        """The pass itself does."""
+
+    def abandon(self, call: StepCall) -> None:
+        """There is nothing to abandon."""
+
+    def register(self, waits: tuple[Wait, ...], released: tuple[str, ...], unread: tuple[str, ...]) -> None:
+        """The pass itself does."""
+
+
+class _Looking:
+    """An actor that only shows its state."""
+
+    stand_in = None
+
+    def __init__(self, state: State) -> None:
+        self.state = state
+
+    def watch(self, callback: Any, /) -> Any:
+        return lambda: None
+
+    async def fold(self, event: Any, id: str, /) -> Any:
+        raise AssertionError("a replay folds nothing")
+
+    async def author(self, step: Any, event_of: Any, /, *, id: str, budget_ms: int) -> Any:
+        raise AssertionError("a replay writes nothing")
+
+
+def _differing(seen: int, made: dict[str, tuple[str, str]], again: dict[str, tuple[str, str]]) -> Diverged | None:
+    """The first call that only one of the two made, or that both made otherwise."""
+    for id in (*made, *(id for id in again if id not in made)):
+        first, then = made.get(id), again.get(id)
+        if first == then:
+            continue
+        if first is None or then is None:
+            return Diverged(
+                seen, "nothing more" if first is None else first[0], then[0] if then else "nothing of the kind"
+            )
+        return Diverged(seen, first[0], then[0] + (" with other arguments" if first[0] == then[0] else ""))
+    return None
+
+
+def _ended_otherwise(first: PassEnded | None, then: PassEnded | None) -> Diverged | None:
+    """Whether the function ended in two ways: results and faults of one journal are the same each time."""
+    ends = (Returned, Raised)
+    if not (isinstance(first, ends) or isinstance(then, ends)) or first == then:
+        return None
+    return Diverged(getattr(first, "seen", 0), _end(first), _end(then))
+
+
+def _end(outcome: PassEnded | None) -> str:
+    if isinstance(outcome, Returned):
+        return f"the result {bytes(outcome.result).decode()[:200]}"
+    return f"the fault {outcome.trouble.kind}" if isinstance(outcome, Raised) else "nothing yet"
