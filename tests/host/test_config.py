@@ -20,7 +20,7 @@ durability = "lossy-on-power-cut"
 listen = "127.0.0.1:9000"
 public_url = "https://tools.example.com/"
 node = { capacity = 500 }
-retention = { runs = "forever" }
+retention = { runs = "forever", replies = "30 days" }
 secret_env = ["NEW_SECRET", "OLD_SECRET"]
 smtp = { url_env = "SMTP_URL", from = "onefold@example.com" }
 alerts = ["shop_manager"]
@@ -105,7 +105,9 @@ def test_one_person_in_the_environment_does_not_hide_those_of_the_file(tmp_path:
         ({"flags": {"node.capacity": 0}}, "above 0"),
         ({"flags": {"slots": 64}}, "does not know what to do with it yet"),
         ({"flags": {"spaces": {"refund_order": "postgres://db/x"}}}, "does not know what to do with it yet"),
-        ({"flags": {"retention.runs": "3 days"}}, "nothing is swept away in this version"),
+        ({"flags": {"retention.runs": "3 dyas"}}, 'or say "forever"'),
+        ({"flags": {"retention.ids": "0s"}}, "must be longer than nothing"),
+        ({"flags": {"retention.intake": "3 days"}}, "this version does not know what to do with it yet"),
         ({"flags": {"people.anna.notify": ["anna"]}}, "no mailto:, https: or http: address"),
         ({"flags": {"people.anna.tell": ["mailto:a@example.com"]}}, "there is no such setting"),
         ({"flags": {"alerts": ["nobody"]}}, "neither one of [people] nor an address"),

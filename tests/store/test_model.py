@@ -89,7 +89,11 @@ def queries(draw: Any, table: Table) -> Query:
 
 
 def values(table: Table) -> st.SearchStrategy[dict[str, Any]]:
-    free = {TURN.name: ["facts"], SENT.name: ["digest"], TASK.name: ["baton", "ready", "tries", "kind"]}[table.name]
+    free = {
+        TURN.name: ["facts", "facts", "event"],
+        SENT.name: ["digest"],
+        TASK.name: ["baton", "ready", "tries", "kind"],
+    }[table.name]
 
     def value(column: str) -> st.SearchStrategy[Any]:
         plain = cells(table, column)

@@ -38,6 +38,15 @@ class Node:
 
 
 @dataclass(frozen=True, slots=True)
+class Retention:
+    """How long ended runs, replies and ids are kept, in milliseconds. None: for ever."""
+
+    runs: int | None = None
+    replies: int | None = None
+    ids: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Smtp:
     """Where mail leaves. `url_env` names the variable that holds smtp://user:password@host:port."""
 
@@ -71,6 +80,7 @@ class Config:
     listen: tuple[str, int] = LISTEN
     public_url: str = "http://127.0.0.1:8600"
     node: Node = Node()
+    retention: Retention = Retention()
     secret_env: tuple[str, ...] = ()
     smtp: Smtp | None = None
     alerts: tuple[str, ...] = ()
@@ -271,6 +281,7 @@ def _build(merged: Mapping[str, Any], file: Path | None, environ: Mapping[str, s
         listen=listen,
         public_url=known("public_url", f"http://{f'[{host}]' if ':' in host else host}:{port}"),
         node=Node(known("node.capacity", CAPACITY)),
+        retention=Retention(**{name: known(f"retention.{name}", None) for name in ("runs", "replies", "ids")}),
         secret_env=known("secret_env", ("ONEFOLD_SECRET",) if environ.get("ONEFOLD_SECRET") else ()),
         smtp=Smtp(smtp["url_env"], smtp["from"]) if smtp else None,
         alerts=alerts,

@@ -66,6 +66,14 @@ def left_as_it_was(row: Outstanding) -> Iterator[None]:
         raise
 
 
+def windows_of(catalog: Catalog, otherwise: int | None) -> dict[str, int]:
+    """How long ids count (ms), by module; a module for which nobody says so keeps them for ever."""
+    said = {
+        name: module.ids_for if module.ids_for is not None else otherwise for name, module in catalog.modules.items()
+    }
+    return {name: window for name, window in said.items() if window is not None}
+
+
 class Place:
     """One space as the driver sees it: asked at rest, without being opened."""
 
@@ -108,7 +116,10 @@ class Core:
         self.sender = Sender(self.node, self.ports, clock.now, point, self.gave_up, stand_in)
         self.places: list[Place] = []
         self.spaces: dict[str, AuthorSpace] = {}
+        self.windows = windows_of(catalog, config.retention.ids)
         self.driver = Driver(clock, self.node, lambda: self.places)
+        self.closing: list[Callable[[], Awaitable[None]]] = []  # what runs beside, and must end before the store does
+        self.beside_idle: list[Callable[[], bool]] = []
         self.heard: list[Heard] = []
         self.looks: list[Callable[[ActorId], None]] = []  # told that an actor may be otherwise than they saw
 
@@ -121,18 +132,22 @@ class Core:
         beside: Mapping[str, Beside] | None = None,
         resting: Container[str] = (),
         ready: Callable[[AuthorSpace], Any] | None = None,
+        windows: Mapping[str, int] | None = None,
     ) -> None:
-        """Serve these kinds from the space `name`. `ready`: a coroutine function run once it is opened."""
+        """Serve these kinds from the space `name`. `ready`: a coroutine function run once it is opened.
+        `windows`: how long ids count (ms), by kind.
+        """
+        counted = windows or {}
 
         async def opening() -> tuple[AuthorSpace, Folder]:
             space = await self.world.open(name, (KERNEL, *schemas))
             if ready is not None:
                 await ready(space)
             self.spaces[name] = space
-            folder = Folder(self.ports, lambda: space.mint(TURN), lambda: space.mint(OWED), digest)
+            folder = Folder(self.ports, lambda: space.mint(TURN), lambda: space.mint(OWED), digest, counted)
             return space, folder
 
-        self.places.append(Place(self.node.keep(name, opening, modules, beside, resting), self.world))
+        self.places.append(Place(self.node.keep(name, opening, modules, beside, resting, counted), self.world))
 
     async def space(self, name: str) -> AuthorSpace:
         """The opened space of one of the kinds kept there."""
@@ -144,7 +159,8 @@ class Core:
     @property
     def quiet(self) -> bool:
         """Whether nothing moves: no turn, no send, no alarm that is due."""
-        return self.sender.idle and self.node.idle and self.driver.quiet
+        idle = self.sender.idle and self.node.idle and self.driver.quiet
+        return idle and all(rests() for rests in self.beside_idle)
 
     def start(self) -> None:
         self.driver.start()
@@ -152,6 +168,8 @@ class Core:
     async def stop(self, grace_s: float) -> None:
         """No new claims, then drain: alarms ring no more, sends get `grace_s` seconds, turns finish."""
         await self.driver.stop()
+        for close in self.closing:
+            await close()
         await self.sender.close(grace_s)
         await self.node.settled()
         await self.world.close()
@@ -159,6 +177,8 @@ class Core:
     async def abandon(self) -> None:
         """As `stop`, but nothing finishes: what a kill leaves behind. For tests."""
         self.driver.abandon()
+        for close in self.closing:
+            await close()
         await self.sender.close(0)
         self.world.abandon()
 

@@ -23,11 +23,16 @@ from onefold.terms.ids import ActorId
 
 AT_ONCE = 512  # alarms a look, for each kind: as many as one commit takes
 BEAT_MS = 30_000  # the janitor's beat: how long a wake that was lost may stay unnoticed
+SOONER_MS = 1_000  # until the next beat while sweeps have more to do than one beat takes
 AFTER_FAULT_MS = 500  # before a store that failed is asked again
 
 log = logging.getLogger("onefold.driver")
 
 _ACTOR, _AT, _KIND = ALARM.at["actor"], ALARM.at["at"], ALARM.at["kind"]
+
+
+def _nothing_to_sweep() -> bool:
+    return False
 
 
 class Where(Protocol):
@@ -63,6 +68,7 @@ class Driver:
         self._task: asyncio.Task[None] | None = None
         self._quiet = asyncio.Event()
         self._left_out: dict[tuple[str, int], int] = {}  # alarms that cannot be rung, and until when
+        self.janitor: Callable[[], bool] = _nothing_to_sweep
         self.rung = 0
 
     def start(self) -> None:
@@ -111,7 +117,7 @@ class Driver:
             now = self._clock.now()
             beat = now >= self._beat_at
             if beat:
-                self._beat_at = now + BEAT_MS
+                self._beat_at = now + (SOONER_MS if self.janitor() else BEAT_MS)
             for where in tuple(self._spaces()):
                 at = self._next.get(where.name)
                 if beat or where.name not in self._next or (at is not None and at <= now):

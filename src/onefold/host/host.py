@@ -27,6 +27,7 @@ from onefold.host.modules import ModuleVerbs
 from onefold.host.parked import ParkedVerbs
 from onefold.host.passes import pass_port
 from onefold.host.runs import RunVerbs
+from onefold.host.sweep import Janitor, SweepVerbs
 from onefold.kernel.port import Port, StandIn
 from onefold.kernel.tables import ALARM
 from onefold.kernel.twice import twice
@@ -37,7 +38,7 @@ _PLACE = re.compile(r"-?[0-9]{1,19}")  # not isdigit, which takes a raised two; 
 GRACE_S = 10.0  # what is on its way at a stop may finish for this long
 
 
-class Host(ModuleVerbs, RunVerbs, ApprovalVerbs, ParkedVerbs):
+class Host(ModuleVerbs, RunVerbs, ApprovalVerbs, ParkedVerbs, SweepVerbs):
     """An app that runs. Build it with the world it stands on, then `open` it."""
 
     def __init__(
@@ -81,7 +82,7 @@ class Host(ModuleVerbs, RunVerbs, ApprovalVerbs, ParkedVerbs):
         if notify is not None:
             core.ports["notify"] = notify
         modules = list(self.catalog.modules.values())
-        core.keep(MAIN, [twice(module) for module in modules] if self._twice else modules)
+        core.keep(MAIN, [twice(module) for module in modules] if self._twice else modules, windows=core.windows)
         for actuator in self.catalog.actuators.values():
             core.keep(
                 actuator.name,
@@ -92,6 +93,10 @@ class Host(ModuleVerbs, RunVerbs, ApprovalVerbs, ParkedVerbs):
                 ready=_migrating(actuator.migrations),
             )
         self._open_runs()
+        janitor = Janitor(core, self._forget_run)
+        core.closing.append(janitor.stop)
+        core.beside_idle.append(lambda: janitor.idle)
+        core.driver.janitor = janitor.beat
         core.heard.append(self._live.heard)
         await core.space(MAIN)
         core.start()

@@ -184,6 +184,10 @@ class RunVerbs(StartVerbs):
         if len(self._actors) > REMEMBERED:
             self._actors.popitem(last=False)
 
+    def _forget_run(self, run: str) -> None:
+        """It was swept away."""
+        self._actors.pop(run, None)
+
     async def _run_rows(
         self, name: str, status: str | None, key: str | None, limit: int, before: tuple[int, str] | None, caller: Caller
     ) -> list[Any]:
@@ -207,6 +211,8 @@ class RunVerbs(StartVerbs):
         """The run as it is. One whose pass was given up on is parked, whatever its facts say."""
         resident = await self._core.node.activate(at)
         shown = picture(resident.durable)
+        if not shown.status:
+            raise NotFound("run", at.key)  # it was swept away meanwhile
         if shown.status == "running":
             given_up = [row for row in resident.owed.values() if row.port == "pass" and row.next_at is None]
             if given_up:

@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from onefold.terms.duration import duration_ms
+from onefold.terms.errors import BadArguments
 from onefold.terms.ids import nearest
 
 Right = Literal["call", "read", "operate", "deploy"]
@@ -103,10 +105,17 @@ def _count(value: Any) -> int:
     return number
 
 
-def _forever(value: Any) -> str:
-    if value != "forever":
-        raise Wrong('nothing is swept away in this version: leave it out or say "forever"')
-    return "forever"
+def _kept(value: Any) -> int | None:
+    """Milliseconds; None for ever."""
+    if value == "forever":
+        return None
+    try:
+        kept = duration_ms(value)
+    except BadArguments as fault:
+        raise Wrong(f'{fault.faults[0].problem}; or say "forever"') from None
+    if not kept:
+        raise Wrong('must be longer than nothing, or "forever"')
+    return kept
 
 
 def _keys(value: Any) -> tuple[Key, ...]:
@@ -139,9 +148,9 @@ KNOWN: Mapping[str, Callable[[Any], Any]] = {
     "listen": _listen,
     "public_url": _public,
     "node.capacity": _count,
-    "retention.runs": _forever,
-    "retention.replies": _forever,
-    "retention.ids": _forever,
+    "retention.runs": _kept,
+    "retention.replies": _kept,
+    "retention.ids": _kept,
     "secret_env": _secrets,
     "smtp.url_env": _text,
     "smtp.from": _text,

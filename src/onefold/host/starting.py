@@ -25,7 +25,7 @@ from onefold.host.core import Core
 from onefold.host.modules import decided
 from onefold.store.contract import Query
 from onefold.terms.codec import canonical, digest
-from onefold.terms.errors import Contended, KeyConflict
+from onefold.terms.errors import AlreadyDone, Contended, KeyConflict, NotFound
 from onefold.terms.ids import ActorId, check_text, door_id, principal_text, run_id, run_id_random
 
 AGREEING = 8  # how often a start may meet an agreeing run that ends just then
@@ -118,7 +118,10 @@ class StartVerbs:
         else:
             new, at = await self._meet_or_begin(call)
         self._core.point("before-reply")
-        return Started(await self.receipt(at.key, wait_ms=wait_ms, caller=caller), replayed=not new)
+        try:
+            return Started(await self.receipt(at.key, wait_ms=wait_ms, caller=caller), replayed=not new)
+        except NotFound:
+            raise AlreadyDone(key or at.key) from None  # swept away since it was met
 
     async def _meet_or_begin(self, call: Call) -> tuple[bool, ActorId]:
         """The unfinished run that agrees with this call, or a new one; agreeing calls take turns."""
@@ -160,6 +163,8 @@ class StartVerbs:
             begun: Begun = await self._core.node.fold(at, door_id("start"), call.digest, decide, probe=key is not None)
         except KeyConflict:
             raise KeyConflict(key or run) from None
+        except AlreadyDone:
+            raise AlreadyDone(key or run) from None  # the run was swept away; its key is not free
         self._remember(run, at)
         return begun.nonce == nonce, at
 

@@ -11,7 +11,7 @@ Was wrong once: decide inside the transaction. One slow decision held every acto
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -97,7 +97,16 @@ def leaving(base: Base, key: str) -> LeavingKey:
 class Folder:
     """Folds for one space: knows its ports by name and hands out row numbers."""
 
-    def __init__(self, ports: dict[str, Port[Any, Any] | Local], mint_turn: Any, mint_owed: Any, digest: Any) -> None:
+    def __init__(
+        self,
+        ports: dict[str, Port[Any, Any] | Local],
+        mint_turn: Any,
+        mint_owed: Any,
+        digest: Any,
+        windowed: Container[str] = (),
+    ) -> None:
+        """`windowed`: kinds whose ids count for a time only, so that a key equal to one is owed by name as any other."""
+        self._windowed = windowed
         self._ports = ports
         self._mint_turn = mint_turn
         self._mint_owed = mint_owed
@@ -156,13 +165,13 @@ class Folder:
     ) -> None:
         port = self._ports.get(item.port)
         if isinstance(port, Local):
-            leaves = leaving(base, _row_key(event, item.key))
+            leaves = leaving(base, self._row_key(base.kind, event, item.key))
             local.append((port.table, port.row(base.actor, principal_text(base.principal), leaves, item.body)))
             return
         body = _sealed(port, item)
         if len(body) > MAX_ROW_BYTES:
             raise TooLarge(f"what {base.kind} {base.key} owes {item.port}", len(body), MAX_ROW_BYTES)
-        key = _row_key(event, item.key)
+        key = self._row_key(base.kind, event, item.key)
         if key[0] == "e" and (twin := next((one for one in owed if one.key == key), None)) is not None:
             if (twin.port, twin.body) != (item.port, body):
                 raise KeyConflict(item.key)
@@ -172,6 +181,15 @@ class Folder:
             named.append((n, key, self._digest(item.port.encode() + b"\0" + body)))
         due = now if item.at is None else max(now, up(item.at))
         owed.append(Outstanding(n, key, item.port, body, 0, due, "ready", now))
+
+    def _row_key(self, kind: str, event: str, key: str) -> str:
+        """e/ for a key that equals the folded event's id, which counts once anyhow; k/ for any other.
+
+        Where ids have a window the event may count again, and its key is owed by name: never for other bytes.
+        """
+        if not key:
+            raise Broken("a module owed something under an empty key")
+        return f"e/{key}" if event[2:] == key and kind not in self._windowed else f"k/{key}"
 
 
 def _evolved(
@@ -193,13 +211,6 @@ def _evolved(
 def _snapshot_due(base: Base, seq: int, every: int) -> bool:
     """After so many facts, or twice so many turns: an actor that mostly declines must not wake slower with each."""
     return seq - base.snapshot_seq >= every or (seq > 0 and base.turns >= 2 * every)
-
-
-def _row_key(event: str, key: str) -> str:
-    """e/ for a key that equals the folded event's id, which counts once anyhow; k/ for any other."""
-    if not key:
-        raise Broken("a module owed something under an empty key")
-    return f"e/{key}" if event[2:] == key else f"k/{key}"
 
 
 def _sealed(port: Port[Any, Any] | None, item: Owed) -> bytes:

@@ -10,11 +10,12 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import cached_property
 from typing import Any, Generic, TypeVar, get_args, get_origin, get_type_hints
 
 from onefold.kernel.words import Answer, Decision, Dropped
+from onefold.terms.duration import duration_ms
 from onefold.terms.errors import Finding, LoadRefused
 from onefold.terms.ids import check_name
 from onefold.terms.typed import Codec, codec_of
@@ -43,6 +44,7 @@ class Module(Generic[S, E, F, R, V]):
     actor. decide: (state, event, now) to Decision. evolve: (state, fact) to state. view: what a read
     shows. on_answer, on_alarm: the same fold for what a port gave back and for the alarm.
     wake: when it must next be woken, or None. event_id: event to id; default `event.id`.
+    ids_for: how long an id counts; from then on a repeat is a new event. None: for ever.
     snapshot: state to one fact whose evolve restores it; written every `snapshot_every` facts.
     """
 
@@ -62,6 +64,7 @@ class Module(Generic[S, E, F, R, V]):
         on_alarm: Callable[[S, datetime], Decision[F, Any]] | None = None,
         wake: Callable[[S], datetime | None] | None = None,
         event_id: Callable[[E], str] | None = None,
+        ids_for: str | timedelta | None = None,
         snapshot: Callable[[S], F] | None = None,
         snapshot_every: int = 500,
     ) -> None:
@@ -75,10 +78,15 @@ class Module(Generic[S, E, F, R, V]):
         self.on_alarm = on_alarm
         self.wake = wake
         self.event_id: Callable[[E], str] = event_id if event_id is not None else _own_id
+        self.ids_for = None if ids_for is None else duration_ms(ids_for)
         self.snapshot = snapshot
         self.snapshot_every = snapshot_every
         if wake is not None and on_alarm is None:
             raise LoadRefused([Finding(f"module {name}", "has `wake` but no `on_alarm`; add what the alarm decides")])
+        if self.ids_for == 0:
+            raise LoadRefused(
+                [Finding(f"module {name}", "ids_for must be longer than nothing; leave it out to keep ids for ever")]
+            )
         if snapshot_every < 1:
             raise LoadRefused([Finding(f"module {name}", "snapshot_every must be at least 1")])
 

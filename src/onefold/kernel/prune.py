@@ -1,7 +1,7 @@
 """kernel.prune - what a prune takes from an actor's turns, and how a turn shows it. Pure.
 
 For: the facts behind the latest snapshot, which nothing needs for a rebuild any more.
-Never: frees an id; touches a reply, a digest, an owed key or the numbering; takes the snapshot itself.
+Never: frees an id (a turn whose window freed it goes whole); touches a reply, a digest, an owed key or the numbering; takes the snapshot itself.
 Was wrong once: whole rows removed. The id went with its row, and an event that came again folded twice.
 
 A turn that lost facts says so: its array opens with a space, `[ ` instead of `[`, which nothing else
@@ -12,8 +12,9 @@ a snapshot, and what is left to do ends at the first turn that is empty.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import takewhile
 
 import msgspec
 
@@ -24,6 +25,8 @@ PRUNED = b"[ ]"
 EMPTY = b"[]"
 SLICE = 256  # turns a commit: beside it, folds wait no longer than beside a commit of their own
 
+FREED = "f/"  # the event of a turn whose id was freed after its window: this and its own number
+_EVENT = TURN.at["event"]
 _FACTS, _N, _PREV, _SEQ = TURN.at["facts"], TURN.at["n"], TURN.at["prev"], TURN.at["seq"]
 _parts = msgspec.json.Decoder(list[msgspec.Raw])
 
@@ -52,7 +55,7 @@ def older(actor: int, n: int, limit: int) -> Query:
     return Query(TURN, where=(("actor", "=", actor), ("n", "<=", n)), order=("-n",), limit=limit)
 
 
-def emptied(numbers: Iterable[int]) -> Cas:
+def emptied(numbers: Sequence[int]) -> Cas:
     """The write that takes the facts of these turns away, and nothing else of them."""
     return Cas(TURN, [((n,), {}, {"facts": PRUNED}) for n in numbers])
 
@@ -72,23 +75,47 @@ def first_kept(row: Row, inside: int) -> int:
     return int(row[_SEQ] or 0) - count(_bytes(row[_FACTS])) + inside + 1
 
 
-def to_empty(newest_first: Sequence[Row]) -> tuple[list[int], int, int | None]:
-    """Which of these turns hold facts, how many, and the number of the turn to go on from.
+@dataclass(slots=True)
+class Behind:
+    """The turns behind a snapshot, newest first, as far back as any of them has facts.
 
-    None: there is none, or all behind it were emptied before; a prune goes from the oldest to the
-    newest, so that behind an emptied turn no other has facts.
+    turns: number and event of each. held: the numbers of those with facts. facts: how many. `cursor`: the
+    turn to go on from; None: there is none. whole: the walk went to the actor's first turn.
     """
-    numbers: list[int] = []
-    facts = 0
-    for row in newest_first:
-        held = _bytes(row[_FACTS])
-        if held == PRUNED:
-            return numbers, facts, None
-        if held != EMPTY:
-            numbers.append(int(row[_N] or 0))
-            facts += count(held)
-    prev = newest_first[-1][_PREV] if newest_first else None
-    return numbers, facts, None if prev is None else int(prev)
+
+    cursor: int | None
+    turns: list[tuple[int, str]] = field(default_factory=list)
+    held: list[int] = field(default_factory=list)
+    facts: int = 0
+    whole: bool = True
+
+    def add(self, newest_first: Sequence[Row]) -> None:
+        """A page from the cursor on. A prune goes from the oldest to the newest, so that behind an
+        emptied turn no other has facts."""
+        self.cursor = None
+        for row in newest_first:
+            facts, n = _bytes(row[_FACTS]), int(row[_N] or 0)
+            if facts == PRUNED:
+                self.whole = False
+                return
+            self.turns.append((n, str(row[_EVENT])))
+            if facts != EMPTY:
+                self.held.append(n)
+                self.facts += count(facts)
+        if newest_first:
+            self.cursor = newest_first[-1][_PREV]  # type: ignore[assignment]
+
+    def to_remove(self) -> list[int]:
+        """The actor's oldest turns whose ids were freed, oldest first: without facts nothing is left of them."""
+        oldest = self.turns[::-1] if self.whole else []
+        free = list(takewhile(lambda turn: turn[1].startswith((FREED, "a/")), oldest))
+        while free and not free[-1][1].startswith(FREED):
+            free.pop()
+        return [n for n, _ in free]
+
+    def to_empty(self, gone: Sequence[int]) -> list[int]:
+        """The turns whose facts go while their rows stay, oldest first."""
+        return self.held[::-1] if not gone else [n for n in reversed(self.held) if n > gone[-1]]
 
 
 def _bytes(cell: object) -> bytes:

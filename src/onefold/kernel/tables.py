@@ -1,6 +1,6 @@
 """kernel.tables - the rows of every actor, whatever its module.
 
-For: the five tables of the kernel, by declaration, and how they came to be.
+For: the tables of the kernel, by declaration, and how they came to be.
 Never: a table for one module; a journal beside `turn`; a projection of it.
 Was wrong once: fact, event, owed and alarm as four tables keyed by text. Each fold dirtied a
 leaf in four trees, and 12,800 folds a second was the end of it; one row a fold is 40,000.
@@ -8,6 +8,7 @@ leaf in four trees, and 12,800 folds a second was the end of it; one row a fold 
 A turn row is one fold: the event that came, the facts decided, the reply, and what was owed.
 Facts and processed ids are parts of it. `owed` holds only what is outstanding, `alarm` one row
 an actor, `sent` the keys a module named itself, so that a name is never used for other bytes.
+`swept` says how far sweeps have been, so that none looks at a turn twice.
 """
 
 from __future__ import annotations
@@ -89,8 +90,17 @@ ALARM = Table(
     index=(("kind", "at"),),
 )
 
+SWEPT = Table(
+    "swept",
+    (Column("what", "text"), Column("n", "int")),  # up to which turn this sweep has been
+    key=("what",),
+)
+
 KERNEL = Schema(
     "kernel",
-    (ACTOR, TURN, OWED, SENT, ALARM),
-    (Migration(1, oldest=1, steps=(Create(ACTOR), Create(TURN), Create(OWED), Create(SENT), Create(ALARM))),),
+    (ACTOR, TURN, OWED, SENT, ALARM, SWEPT),
+    (
+        Migration(1, oldest=1, steps=(Create(ACTOR), Create(TURN), Create(OWED), Create(SENT), Create(ALARM))),
+        Migration(2, oldest=1, steps=(Create(SWEPT),)),
+    ),
 )

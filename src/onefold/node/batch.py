@@ -12,10 +12,11 @@ from typing import Any, TypeAlias
 
 from onefold.kernel.alarm import Alarm
 from onefold.kernel.fold import Base, Folded, Outstanding
+from onefold.kernel.retain import freed
 from onefold.kernel.tables import ACTOR, ALARM, OWED, SENT, TURN
 from onefold.node.resident import Resident, Turn
 from onefold.store.contract import Answer, Append, Put, Query, Remove, Row, Table, Verb, Write
-from onefold.terms.errors import Contended, KeyConflict, OnefoldError
+from onefold.terms.errors import AlreadyDone, Contended, KeyConflict, OnefoldError
 
 Beside: TypeAlias = "Callable[[Base, Sequence[Any]], Sequence[Append | Put]]"
 
@@ -37,6 +38,7 @@ class Batch:
         "by_event",
         "changed",
         "created",
+        "lapsed",
         "local",
         "named",
         "owed",
@@ -52,6 +54,7 @@ class Batch:
         self.turns: list[Turn] = []
         self.by_event: dict[tuple[int, str], Turn] = {}
         self.created: dict[Resident, Row] = {}
+        self.lapsed: list[Row] = []  # turns whose id comes again after its window
         self.rows: list[Row] = []
         self.owed: list[Row] = []
         self.changed: list[tuple[Resident, Outstanding]] = []
@@ -67,9 +70,11 @@ class Batch:
     # --- turns ------------------------------------------------------------------------------
 
     def repeat(self, turn: Turn, digest: bytes, reply: bytes | None) -> None:
-        """The id was folded before: the first reply, or a conflict when the content differs."""
+        """The id was folded before: the first reply, AlreadyDone without one, or a conflict when the content differs."""
         if digest != turn.digest:
             turn.fault = KeyConflict((turn.event or "")[2:])
+        elif turn.replies and reply is None:
+            turn.fault = AlreadyDone((turn.event or "")[2:])
         elif turn.replies:
             turn.stored = reply
         if turn.removes is not None and turn.fault is None:
@@ -164,6 +169,8 @@ class Batch:
         writes: list[Write] = []
         if self.created:
             writes.append(Append(ACTOR, list(self.created.values())))
+        if self.lapsed:
+            writes.append(freed(self.lapsed))
         if self.rows:
             writes.append(Append(TURN, self.rows))
         owed = [row for row in self.owed if row[0] not in self.unowed] if self.unowed else self.owed

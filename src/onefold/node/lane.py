@@ -22,6 +22,7 @@ from typing import Any, Protocol
 from onefold.kernel.alarm import Alarm, after_failure, soonest, tightened
 from onefold.kernel.drain import FRESH_MS, looked_at
 from onefold.kernel.fold import Folded, Folder
+from onefold.kernel.retain import lapsed
 from onefold.kernel.tables import TURN
 from onefold.node.batch import Batch, Beside, Retake
 from onefold.node.resident import Resident, Turn
@@ -60,9 +61,10 @@ class Lane:
         after: After,
         beside: Mapping[str, Beside],
         resting: Container[str] = (),
+        windows: Mapping[str, int] | None = None,
     ) -> None:
         """`resting`: kinds whose actors mostly sleep; their alarm is written exactly when they come to rest, so
-        that ten thousand sleepers do not each ring once early.
+        that ten thousand sleepers do not each ring once early. `windows`: how long ids count (ms), by kind.
         """
         self.space = space
         self._folder = folder
@@ -70,6 +72,7 @@ class Lane:
         self._after = after
         self._beside = beside
         self._resting = resting
+        self._windows = windows or {}
         self._queue: deque[Turn] = deque()
         self._joined = False
         self._asked: list[Turn] = []
@@ -141,19 +144,19 @@ class Lane:
     def _take(self, batch: Batch, turn: Turn, met: dict[tuple[Any, Any], Row], now: int, when: datetime) -> None:
         base = turn.resident.base
         event = turn.event
-        key = None
+        if now < base.at:
+            now, when = base.at, moment(base.at)
+        key = before = None
         if event is not None:
             key = (base.actor, event)
-            row = met.get(key) if met else None
-            if row is not None:
-                batch.repeat(turn, row[_DIGEST], row[_REPLY])  # type: ignore[arg-type]
+            before = met.get(key) if met else None
+            if before is not None and not self._over(base.kind, before, now):
+                batch.repeat(turn, before[_DIGEST], before[_REPLY])  # type: ignore[arg-type]
                 return
             first = batch.by_event.get(key)
             if first is not None:
                 batch.join(turn, first)
                 return
-        if now < base.at:
-            now, when = base.at, moment(base.at)
         try:
             assert turn.decide is not None
             decision = turn.decide(base.state, when)
@@ -167,7 +170,14 @@ class Lane:
         except Exception as fault:  # noqa: BLE001 - the door: a module's own fault is its caller's answer
             self._failed(batch, turn, now, DecideFailed(base.kind, base.key, type(fault).__name__, str(fault)))
         else:
+            if before is not None:
+                batch.lapsed.append(before)
             self._keep(batch, turn, folded, now, key)
+
+    def _over(self, kind: str, before: Row, now: int) -> bool:
+        """Whether the window of an id that was folded before is over."""
+        window = self._windows.get(kind)
+        return window is not None and lapsed(before, window, now)
 
     def _keep(self, batch: Batch, turn: Turn, folded: Folded, now: int, key: tuple[int, str] | None) -> None:
         resident = turn.resident

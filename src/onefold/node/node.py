@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Container, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Container, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
@@ -109,10 +110,11 @@ class Node:
         modules: Sequence[Module[Any, Any, Any, Any, Any]],
         beside: Mapping[str, Beside] | None = None,
         resting: Container[str] = (),
+        windows: Mapping[str, int] | None = None,
     ) -> Home:
         """Serve these kinds from the space `name`, which `opening` opens when first needed."""
         rows, told = beside or {}, self._told(name)
-        home = Home(name, opening, lambda space, folder: Lane(space, folder, self._now, told, rows, resting))
+        home = Home(name, opening, lambda space, folder: Lane(space, folder, self._now, told, rows, resting, windows))
         for module in modules:
             home.kinds.append(module.name)
             self._kinds[module.name] = Kind(module, home)
@@ -290,6 +292,22 @@ class Node:
         """Take away the facts behind the actor's latest snapshot. Raises: StoreUnavailable, OutcomeUnknown."""
         kind = self.kind(at.kind)
         return await pruned((await kind.home.open()).space, kind.module, at)
+
+    @contextmanager
+    def apart(self, actors: Sequence[ActorId]) -> Iterator[set[ActorId]]:
+        """Keep these actors out of memory for the block; whoever wants one waits for its end. Gives those
+        that could be: not one in a turn, or just being read."""
+        held: dict[ActorId, asyncio.Future[Resident]] = {}
+        for at in actors:
+            resident = self._residents.get(at)
+            if at not in self._arriving and at not in held and (resident is None or self.evict(at)):
+                held[at] = self._arriving[at] = asyncio.get_running_loop().create_future()
+        try:
+            yield set(held)
+        finally:
+            for at, arriving in held.items():
+                del self._arriving[at]
+                arriving.cancel()
 
     def _make_room(self, newest: Resident | None = None) -> None:
         over = len(self._residents) - self._capacity

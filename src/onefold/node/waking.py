@@ -7,18 +7,18 @@ Was wrong once: each look of a long history asked again for what the look before
 
 from __future__ import annotations
 
-from collections.abc import Generator
 from typing import Any
 
 from onefold.kernel.alarm import Alarm
 from onefold.kernel.fold import Base
 from onefold.kernel.module import Module
-from onefold.kernel.prune import SLICE, Pruned, emptied, first_kept, older, opened, to_empty
+from onefold.kernel.prune import SLICE, Behind, Pruned, emptied, first_kept, older, opened
 from onefold.kernel.rebuild import GROWTH, PAGE, Start, newest, outstanding, owed_rows, rebuild, start_in
 from onefold.kernel.tables import ACTOR, ALARM, TURN
 from onefold.node.resident import Resident
-from onefold.store.contract import Answer, Cas, Last, Query, Refused, Row, Space, Unknown, Verb
-from onefold.terms.errors import OutcomeUnknown, WaitsForCode
+from onefold.node.sweeping import committed
+from onefold.store.contract import Query, Remove, Row, Space
+from onefold.terms.errors import WaitsForCode
 from onefold.terms.ids import ActorId, principal_text
 from onefold.terms.instant import up
 from onefold.terms.typed import UnknownKind
@@ -95,35 +95,24 @@ async def pruned(space: Space, module: AnyModule, at: ActorId) -> Pruned:
     begins = first_kept(row, start.inside)
     if not start.seq:
         return Pruned(0, begins)
-    numbers, facts = await _behind(space, row)
-    if numbers or start.inside:
-        await _write(space, at, opened(row, start.inside))
-    numbers.reverse()
-    for place in range(0, len(numbers), SLICE):
-        await _write(space, at, emptied(numbers[place : place + SLICE]))
-    return Pruned(facts + start.inside, begins)
+    behind = await _behind(space, row)
+    what = f"the prune of {at.kind} {at.key}"
+    if behind.held or start.inside:
+        await committed(space, (opened(row, start.inside),), what)
+    gone = behind.to_remove()
+    for place in range(0, len(gone), SLICE):
+        keys: list[Row] = [(n,) for n in gone[place : place + SLICE]]
+        await committed(space, (Remove(TURN, keys=keys),), what)
+    kept = behind.to_empty(gone)
+    for place in range(0, len(kept), SLICE):
+        await committed(space, (emptied(kept[place : place + SLICE]),), what)
+    return Pruned(behind.facts + start.inside, begins)
 
 
-async def _behind(space: Space, row: Row) -> tuple[list[int], int]:
-    """The turns before this one that hold facts, newest first, and how many facts they hold."""
-    numbers: list[int] = []
-    facts = 0
-    cursor: Any = row[_PREV]
-    while cursor is not None:
-        (page,) = await space.look(older(int(row[_ACTOR] or 0), cursor, PAGE * GROWTH))
-        some, held, cursor = to_empty(page)
-        numbers += some
-        facts += held
-    return numbers, facts
-
-
-async def _write(space: Space, at: ActorId, cas: Cas) -> None:
-    def body() -> Generator[tuple[Verb, ...], tuple[Answer, ...], Last[None]]:
-        yield ()
-        return Last((cas,), None)
-
-    outcome = await space.transact(body)
-    if isinstance(outcome, Refused):
-        raise outcome.error
-    if isinstance(outcome, Unknown):
-        raise OutcomeUnknown(f"the prune of {at.kind} {at.key}")
+async def _behind(space: Space, row: Row) -> Behind:
+    """The turns before this one, as far back as any has facts."""
+    behind = Behind(cursor=row[_PREV])  # type: ignore[arg-type]
+    while behind.cursor is not None:
+        (page,) = await space.look(older(int(row[_ACTOR] or 0), behind.cursor, PAGE * GROWTH))
+        behind.add(page)
+    return behind

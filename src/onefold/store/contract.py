@@ -46,8 +46,8 @@ class Chain:
     the newest part of the history's heads and of the table's unique keys in memory and read
     it again from the end of the table at start; a store that does not indexes (by, key).
     Numbers grow along a history. Rows are appended at its newest end and removed from its
-    oldest: a row leaves only together with everything before it. `by`, `prev`, the key and
-    the unique columns of a row never change.
+    oldest: a row leaves only together with everything before it. `by`, `prev` and the key of
+    a row never change. Its unique columns may: what they held is free for another row then.
     """
 
     by: str

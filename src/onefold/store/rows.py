@@ -98,7 +98,7 @@ class Rows:
         self.rows: dict[Row, Row] = {}
         self._key = [table.at[k] for k in table.key]
         self._unique = [([table.at[c] for c in u], dict[Row, Row]()) for u in table.unique]
-        chain = () if table.chain is None else (table.chain.by, table.chain.prev, *(c for u in table.unique for c in u))
+        chain = () if table.chain is None else (table.chain.by, table.chain.prev)
         self._fixed = [table.at[c] for c in chain]
         self._by = None if table.chain is None else table.at[table.chain.by]
         self._histories: dict[Cell, dict[Row, None]] = {}
@@ -130,7 +130,7 @@ class Rows:
         key = self.key(row)
         old = self.rows.get(key)
         if old is not None and any(old[i] != row[i] for i in self._fixed):
-            raise ValueError(f"{self.table.name}: the key, unique and chain columns of a row never change")
+            raise ValueError(f"{self.table.name}: the key and the chain columns of a row never change")
         for at, keys in self._unique:
             if keys.get(tuple([row[i] for i in at]), key) != key:
                 raise Met(self.table.name)

@@ -41,7 +41,7 @@ class ChainPlan(Plan):
         self._prev_of = itemgetter(table.at[table.chain.prev])
         self._key_of = cells_of([table.at[c] for c in self._unique])
         self._partial = any(table.columns[table.at[c]].null for c in self._unique)
-        fixed = dict.fromkeys((*table.key, *self._unique, self._by, table.chain.prev))
+        fixed = dict.fromkeys((*table.key, self._by, table.chain.prev))
         self._fixed_of = cells_of([table.at[c] for c in fixed])
         self._sql = sql.ChainTexts(table)
         self._keys, self._heads = Lag(), Lag()
@@ -331,10 +331,25 @@ class ChainPlan(Plan):
 
     def _change(self, old: Row, new: Row) -> Row:
         if self._fixed_of(old) != self._fixed_of(new):
-            raise ValueError(f"{self.table.name}: the key, unique and chain columns of a row never change")
+            raise ValueError(f"{self.table.name}: the key and the chain columns of a row never change")
         if old != new:
+            before, after = self._key_of(old), self._key_of(new)
+            if before != after and after and self.lookup([after]):
+                raise Met(self.table.name)
             self._write_rows(self._put, [new])
+            if before != after:
+                self._rekeyed(before, after, self.latest(new))
         return new
+
+    def _rekeyed(self, before: Any, after: Any, number: int) -> None:
+        """A row has another unique key now: the old one is free, the new one is noted as if just appended."""
+        if None not in before:
+            self.db.execute(self._sql.forget_key, before)
+            self._keys.note([(before, None)])
+        if None not in after:
+            self._keys.note([(after, number)])
+            self._lowest = min(self._lowest, number)
+        self.cut = True
 
     def _share(self, size: int) -> None:
         keys = self._keys.share(size)

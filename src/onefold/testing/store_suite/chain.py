@@ -23,7 +23,7 @@ from onefold.store.contract import (
     Space,
     Unknown,
 )
-from onefold.terms.errors import Broken
+from onefold.terms.errors import Broken, Contended
 from onefold.testing.store_suite.ground import (
     Disk,
     Ground,
@@ -161,7 +161,7 @@ async def rolled_back_turns(ground: Ground) -> None:
         space = await ground.crashed()
 
 
-@promise("cells of a turn that are no key may change, and the others never do")
+@promise("cells of a turn may change, its number and its place in its history never do")
 async def turns_change_little(ground: Ground) -> None:
     space = await ground.open()
     turn = Histories(space)
@@ -172,9 +172,32 @@ async def turns_change_little(ground: Ground) -> None:
     expect(answer, ([(*two[:4], b"3")],), "a turn's facts, set")
     claimed = await ask(space, Claim(TURN, (("actor", "=", 1),), ("n",), 1, {"facts": b"c"}))
     expect(claimed, ([(*one[:4], b"c")],), "a turn, claimed")
-    for changed in ((one[0], 2, None, "a", None), (one[0], 1, None, "z", None), (*two[:2], None, *two[3:])):
+    for changed in ((one[0], 2, None, "a", None), (*two[:2], None, *two[3:])):
         refused(await space.transact(asking(Query(TURN, limit=1), Put(TURN, [changed]))), Broken)
     expect(await rows(space, TURN), [(*one[:4], b"c"), (*two[:4], b"3")], "the rows")
+
+
+@promise("an event that a turn gave up is new again, and the turn keeps its place")
+async def events_are_freed(ground: Ground) -> None:
+    space = await ground.open()
+    turn = Histories(space)
+    one = [turn.row(1, f"e{i}") for i in range(3)]
+    await write(space, Append(TURN, one))
+    held = Cas(TURN, [((one[0][0],), {}, {"event": "e1"})])
+    refused(await space.transact(asking(Query(TURN, limit=1), held)), Contended)
+    freed = [(*row[:3], f"freed/{at}", *row[4:]) for at, row in enumerate(one[:2])]
+    free = Cas(TURN, [((row[0],), {}, {"event": row[3]}) for row in freed])
+    await together(space, refusing(free))
+    expect(await ask(space, Append(TURN, [turn.row(1, "e0")])), ([one[0]],), "taken back: the event is held")
+    again = (space.mint(TURN), 1, one[2][0], "e0", b"again")
+    await write(space, free, Append(TURN, [again]))
+    query = Query(TURN, on=("actor", "event"), keys=[(1, "e0"), (1, "e1"), (1, freed[1][3])], order=("n",))
+    for life in ("now", "after a crash", "after a clean end"):
+        expect(await _history(space, 1), [again, one[2], *freed[::-1]], f"the history {life}")
+        expect((await space.look(query))[0], [freed[1], again], f"by event {life}")
+        space = await (ground.crashed() if life == "now" else ground.reopened())
+    new = Append(TURN, [(space.mint(TURN), 1, again[0], "e1", None)])
+    expect(await ask(space, new), ([None],), "the other event, new again")
 
 
 @promise("a history is cut at its oldest end only, and what was cut is gone for good")
@@ -292,6 +315,7 @@ CHECKS = (
     asked_and_appended,
     rolled_back_turns,
     turns_change_little,
+    events_are_freed,
     histories_are_cut,
     many_thousand_rows,
     many_failed_commits,

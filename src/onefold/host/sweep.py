@@ -1,0 +1,176 @@
+"""host.sweep - what is kept for a time only: replies, ids with a window, ended runs.
+
+For: `sweep` as somebody asks for it, and the same a little at each beat where the settings or a module say so.
+Never: sweeps what nobody declared a time for; takes a fact of a module; frees the key of a run.
+Was wrong once: one sweep at night. It held every fold of the space until it was through.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Generator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from onefold.actuators.forgetting import ENDED, ended, forgotten, over, questions, started_by
+from onefold.actuators.tables import RUN
+from onefold.host.caller import Caller
+from onefold.host.core import MAIN, Core, Place
+from onefold.kernel.tables import TURN
+from onefold.node import sweeping
+from onefold.store.contract import Answer, AuthorSpace, Last, Refused, Row, Unknown, Verb
+from onefold.terms.errors import BadArguments, Fault, OnefoldError, OutcomeUnknown
+from onefold.terms.ids import ActorId, principal_of
+
+LOOKS = 32  # commits of each sweep at a beat: 16,000 turns in half a minute, and nobody waits for them
+RUNS = 32  # runs of one look and one commit: all rows of a run go together, and a long one has thousands
+LATER = ("reflex_runs", "intake")
+
+log = logging.getLogger("onefold.sweep")
+
+
+@dataclass(frozen=True, slots=True)
+class Swept:
+    """How many replies and runs were taken away, or would be."""
+
+    replies: int = 0
+    runs: int = 0
+
+
+class SweepVerbs:
+    """Sweeping on request. `_core` is the opened application."""
+
+    _core: Core
+    _forget_run: Callable[[str], None]
+
+    async def sweep(
+        self, *, runs: int | None = None, replies: int | None = None, dry_run: bool = False, caller: Caller
+    ) -> Swept:
+        """Take away the replies of modules, and ended runs, that are older than so many milliseconds.
+
+        What is not said is taken from the settings. dry_run: only count. Raises: BadArguments when neither
+        says anything; StoreUnavailable, OutcomeUnknown: what was swept until then is swept.
+        """
+        caller.need("operate", "sweeping")
+        if runs is None and replies is None:
+            kept = self._core.config.retention
+            runs, replies = kept.runs, kept.replies
+        if runs is None and replies is None:
+            raise BadArguments([Fault("", 'say how long "runs" or "replies" are kept')], nothing_was="swept")
+        now = self._core.clock.now()
+        told, ended_runs = 0, 0
+        if replies is not None:
+            space = await self._core.space(MAIN)
+            told = (await sweeping.replies(space, now - replies, now, dry=dry_run)).count
+        if runs is not None:
+            for name in self._core.catalog.actuators:
+                sweep = RunSweep(self._core, name, self._forget_run)
+                ended_runs += await sweep.all(now - runs, dry=dry_run)
+        return Swept(told, ended_runs)
+
+
+class RunSweep:
+    """Ended runs of one actuator, oldest first, so many a commit. Remembers where it was."""
+
+    def __init__(self, core: Core, name: str, forget: Callable[[str], None]) -> None:
+        self._core = core
+        self._name = name
+        self._forget = forget
+        self._place: Place = next(place for place in core.places if place.name == name)
+        self._after = dict.fromkeys(ENDED, 0)
+
+    async def all(self, upto: int, *, dry: bool = False) -> int:
+        """Every run that had ended at `upto`; how many went, or would."""
+        count = 0
+        for status in ENDED:
+            more = True
+            while more:
+                taken, more = await self.look(status, upto, dry=dry)
+                count += taken
+        return count
+
+    async def look(self, status: str, upto: int, *, dry: bool = False) -> tuple[int, bool]:
+        """One look: how many went, and whether it could see further. Begins anew after the last."""
+        rows = await self._place.look(ended(status, self._after[status], RUNS))
+        seen: list[Any] = [row for row in rows if started_by(row, upto)]  # type: ignore[arg-type]
+        old = [row for row in seen if over(row, upto)]
+        more = len(seen) == RUNS
+        self._after[status] = int(seen[-1][0]) if more else 0
+        if not old or dry:
+            return len(old), more
+        return await self._take(old, upto), more
+
+    async def _take(self, rows: Sequence[Row], upto: int) -> int:
+        space = await self._core.space(self._name)
+        whose = {row[0]: ActorId(self._name, principal_of(str(row[3])), str(row[1])) for row in rows}
+        with self._core.node.apart(list(whose.values())) as held:
+            actors = [int(n or 0) for n, at in whose.items() if at in held]
+            gone = await self._commit(space, actors, upto) if actors else []
+        for row in gone:
+            self._forget(str(row[RUN.at["run"]]))
+        return len(gone)
+
+    async def _commit(self, space: AuthorSpace, actors: Sequence[int], upto: int) -> list[Row]:
+        gone: list[Row] = []
+
+        def body() -> Generator[tuple[Verb, ...], tuple[Answer, ...], Last[None]]:
+            runs, owed, starts = yield questions(actors)
+            gone[:], writes = forgotten(runs, owed, starts, upto, lambda: space.mint(TURN))
+            return Last(writes, None)
+
+        outcome = await space.transact(body)
+        if isinstance(outcome, Refused):
+            raise outcome.error
+        if isinstance(outcome, Unknown):
+            raise OutcomeUnknown(f"the sweep of the runs of {self._name}")
+        return gone
+
+
+class Janitor:
+    """The slow beat: a little of every sweep that somebody declared, beside the folds."""
+
+    def __init__(self, core: Core, forget: Callable[[str], None]) -> None:
+        self._core = core
+        self._runs = [RunSweep(core, name, forget) for name in core.catalog.actuators]
+        self._task: asyncio.Task[None] | None = None
+        self._full = False
+
+    @property
+    def idle(self) -> bool:
+        return self._task is None or self._task.done()
+
+    def beat(self) -> bool:
+        """Begin a round, unless one is under way. Returns whether the round before left something to do."""
+        kept = self._core.config.retention
+        if not self._core.windows and kept.replies is None and kept.runs is None:
+            return False
+        if self.idle:
+            self._task = asyncio.get_running_loop().create_task(self._round(), name="onefold janitor")
+        return self._full
+
+    async def stop(self) -> None:
+        """End between two commits."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+
+    async def _round(self) -> None:
+        try:
+            self._full = await self._sweep(self._core.clock.now())
+        except OnefoldError as fault:
+            log.warning("a sweep ended early and goes on at the next beat: %s", fault)
+
+    async def _sweep(self, now: int) -> bool:
+        core, kept, more = self._core, self._core.config.retention, False
+        space = await core.space(MAIN)
+        for kind, window in core.windows.items():
+            more |= (await sweeping.ids(space, kind, now - window, now, looks=LOOKS)).more
+        if kept.replies is not None:
+            more |= (await sweeping.replies(space, now - kept.replies, now, looks=LOOKS)).more
+        if kept.runs is not None:
+            for sweep in self._runs:
+                for status in ENDED:
+                    taken, further = await sweep.look(status, now - kept.runs)
+                    more |= further and taken > 0
+        return more

@@ -1,0 +1,104 @@
+"""node.sweeping - ids and replies whose time is over, taken away a bounded number of turns at a time.
+
+For: going through a space's turns in the order in which they were decided, once, and remembering how far.
+Never: looks at a turn twice; decides whether a repeat counts (the fold does, by the turn's own instant);
+takes a fact.
+Was wrong once: an index by instant. Each fold paid for it, and the turns are in that order already.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Generator, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from onefold.kernel.retain import LOOK, after, aged, freed, holds_id, holds_reply, removable, unreplied
+from onefold.kernel.tables import ACTOR, SWEPT, TURN
+from onefold.store.contract import Answer, Each, Last, Put, Query, Refused, Remove, Row, Space, Unknown, Verb, Write
+from onefold.terms.errors import OutcomeUnknown
+
+REPLIES = "replies"
+
+_N, _ACTOR, _PREV = TURN.at["n"], TURN.at["actor"], TURN.at["prev"]
+
+Choice = Callable[[Space, Sequence[Row]], Awaitable[tuple[int, list[Write]]]]
+
+
+@dataclass(frozen=True, slots=True)
+class Swept:
+    """What was taken, and whether there may be more to take now."""
+
+    count: int
+    more: bool
+
+
+async def replies(space: Space, upto: int, now: int, *, looks: int | None = None, dry: bool = False) -> Swept:
+    """Take the replies of turns away that were decided at `upto` (ms) or before.
+
+    looks: at most so many commits; None, all there is. dry: only count.
+    Raises: StoreUnavailable, OutcomeUnknown; the same again is safe.
+    """
+    return await _go(space, REPLIES, _with_replies, upto, now, looks, dry)
+
+
+async def ids(space: Space, kind: str, upto: int, now: int, *, looks: int | None = None) -> Swept:
+    """Free the ids of this kind's turns decided at `upto` (ms) or before, and remove rows with nothing left."""
+    return await _go(space, f"ids/{kind}", partial(_with_ids, kind), upto, now, looks, dry=False)
+
+
+async def _go(space: Space, what: str, choose: Choice, upto: int, now: int, looks: int | None, dry: bool) -> Swept:
+    (known,) = await space.look(Query(SWEPT, on=("what",), keys=[(what,)]))
+    place = int(known[0][1]) if known else 0
+    count, done, more = 0, 0, True
+    while more and (looks is None or done < looks):
+        (rows,) = await space.look(after(place, LOOK))
+        look = aged(rows, place, upto, now, LOOK)
+        chosen, writes = await choose(space, look.turns)
+        if look.upto > place and not dry:
+            await committed(space, (*writes, Put(SWEPT, [(what, look.upto)])), f"the sweep of {what}")
+        place, more = look.upto, look.more
+        count += chosen
+        done += 1
+    return Swept(count, more)
+
+
+async def committed(space: Space, writes: tuple[Write, ...], what: str) -> None:
+    """Write these in one commit. Raises: what refused it, OutcomeUnknown."""
+
+    def body() -> Generator[tuple[Verb, ...], tuple[Answer, ...], Last[None]]:
+        yield ()
+        return Last(writes, None)
+
+    outcome = await space.transact(body)
+    if isinstance(outcome, Refused):
+        raise outcome.error
+    if isinstance(outcome, Unknown):
+        raise OutcomeUnknown(what)
+
+
+async def _with_replies(space: Space, turns: Sequence[Row]) -> tuple[int, list[Write]]:
+    held = [row for row in turns if holds_reply(row)]
+    return len(held), [unreplied(held)] if held else []
+
+
+async def _with_ids(kind: str, space: Space, turns: Sequence[Row]) -> tuple[int, list[Write]]:
+    actors = list({row[_ACTOR]: None for row in turns})
+    if not actors:
+        return 0, []
+    (named,) = await space.look(Query(ACTOR, on=("n",), keys=[(n,) for n in actors]))
+    ours = {row[0] for row in named if row[1] == kind}
+    mine = [row for row in turns if row[_ACTOR] in ours]
+    if not mine:
+        return 0, []
+    before: list[Row] = [(row[_PREV],) for row in mine if row[_PREV] is not None]
+    kept, newest = await space.look(
+        Query(TURN, on=("n",), keys=before), Query(TURN, order=("-n",), each=Each("actor", list(ours), 1))
+    )
+    inside = {row[_N] for row in mine}
+    gone = removable(mine, {row[_N] for row in kept} - inside, {row[_N] for row in newest})
+    going = {row[_N] for row in gone}
+    free = [row for row in mine if holds_id(row)]
+    writes: list[Write] = [freed(row for row in free if row[_N] not in going)]
+    if gone:
+        writes.append(Remove(TURN, keys=[(row[_N],) for row in gone]))
+    return len(free), writes
