@@ -15,7 +15,7 @@ from typing import Any
 from onefold.actuators.declare import Actuator
 from onefold.host.config import Person
 from onefold.kernel.module import Module
-from onefold.kernel.port import Port
+from onefold.kernel.port import DELIVER, Port
 from onefold.terms.errors import Finding, LoadRefused, UnknownName
 from onefold.terms.ids import nearest
 
@@ -65,11 +65,31 @@ def catalog(parts: Iterable[object], people: Mapping[str, Person], title: str = 
     for module in modules.values():
         try:
             module.codecs.event.schema()
+            findings.extend(_unheard(module, modules))
         except LoadRefused as refused:
             findings.extend(refused.findings)
+        for brought in module.brings:
+            if isinstance(brought, Port) and ports.get(brought.name) is not brought:
+                _add(ports, brought.name, brought, "port", findings, {})
     if findings:
         raise LoadRefused(findings)
     return Catalog(title, actuators, modules, ports, people)
+
+
+def _unheard(module: Module[Any, Any, Any, Any, Any], modules: Mapping[str, Any]) -> Iterable[Finding]:
+    """What a module owes to another that is not there, or does not take it."""
+    for port, body in module.owes.items():
+        if not port.startswith(DELIVER):
+            continue
+        name = port.removeprefix(DELIVER)
+        hearer = modules.get(name)
+        if hearer is None:
+            near = nearest(name, modules)
+            hint = f"; did you mean {DELIVER + near!r}?" if near else ""
+            yield Finding(f"module {module.name}", f"owes to {port!r}, and this app has no module {name!r}{hint}")
+        elif not hearer.hears(body):
+            problem = f"owes {body.__name__} to {port!r}, and {name!r} does not take it; add it to its events"
+            yield Finding(f"module {module.name}", problem)
 
 
 def _add(

@@ -21,14 +21,16 @@ from onefold.host.catalog import Catalog
 from onefold.host.clock import Clock
 from onefold.host.config import Config
 from onefold.host.core import MAIN, Core, Passing, nowhere
+from onefold.host.delivering import standing_ports
 from onefold.host.driver import soonest
 from onefold.host.live import Happening, Live
 from onefold.host.modules import ModuleVerbs
 from onefold.host.parked import ParkedVerbs
 from onefold.host.passes import pass_port
+from onefold.host.reckoning import RECKONINGS, Reckoning
 from onefold.host.runs import RunVerbs
 from onefold.host.sweep import Janitor, SweepVerbs
-from onefold.kernel.port import Port, StandIn
+from onefold.kernel.port import Port, Posting, StandIn
 from onefold.kernel.tables import ALARM
 from onefold.kernel.twice import twice
 from onefold.store.contract import AuthorSpace, World
@@ -72,8 +74,14 @@ class Host(ModuleVerbs, RunVerbs, ApprovalVerbs, ParkedVerbs, SweepVerbs):
 
     # --- opening and closing ----------------------------------------------------------------
 
-    async def open(self, *, notify: Port[Any, Any] | None = None) -> None:
+    async def open(
+        self,
+        *,
+        notify: Port[Any, Any] | None = None,
+        posts: Callable[[Posting], Port[Any, Any]] | None = None,
+    ) -> None:
         """Open the store, take up what was left, and begin. Spaces of actuators open when first needed.
+        `posts` makes the port of a webhook that a module was given.
 
         Raises: StoreLocked, StoreRolledBack, StoreTooNew, LoadRefused.
         """
@@ -82,7 +90,14 @@ class Host(ModuleVerbs, RunVerbs, ApprovalVerbs, ParkedVerbs, SweepVerbs):
         if notify is not None:
             core.ports["notify"] = notify
         modules = list(self.catalog.modules.values())
-        core.keep(MAIN, [twice(module) for module in modules] if self._twice else modules, windows=core.windows)
+        core.ports.update(standing_ports(core, modules, posts))
+        core.keep(
+            MAIN,
+            [twice(module) for module in modules] if self._twice else modules,
+            schemas=(RECKONINGS,),
+            resting={module.name for module in modules if module.mostly_sleeps},
+            windows=core.windows,
+        )
         for actuator in self.catalog.actuators.values():
             core.keep(
                 actuator.name,
@@ -96,10 +111,14 @@ class Host(ModuleVerbs, RunVerbs, ApprovalVerbs, ParkedVerbs, SweepVerbs):
         janitor = Janitor(core, self._forget_run)
         core.closing.append(janitor.stop)
         core.beside_idle.append(lambda: janitor.idle)
+        reckoning = Reckoning(self.clock, core.node, core.space)
+        core.closing.append(reckoning.stop)
+        core.beside_idle.append(lambda: reckoning.idle)
         core.driver.janitor = janitor.beat
         core.heard.append(self._live.heard)
         await core.space(MAIN)
         core.start()
+        reckoning.start(modules)
 
     def rest(self) -> None:
         """The process is about to stop: claim nothing more. Calls are still answered until `close`."""

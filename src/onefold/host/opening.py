@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 import secrets  # noqa: TID251 - minted here, once, and handed down
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any
 
 from onefold.actuators.executing import run_pass
@@ -23,7 +24,7 @@ from onefold.host.links import Choice
 from onefold.host.secret import signing
 from onefold.kernel.port import Port, StandIn
 from onefold.ports.notify import Links, Way, notify_port
-from onefold.ports.webhook import signature, webhook_way
+from onefold.ports.webhook import posting_port, signature, webhook_way
 from onefold.store.contract import World
 
 log = logging.getLogger("onefold")
@@ -71,7 +72,10 @@ async def open_host(
         run_pass=run_pass,
     )
     try:
-        await host.open(notify=_notify(host, config, ticking, say or _log, show_links=show_links))
+        await host.open(
+            notify=_notify(host, config, ticking, say or _log, show_links=show_links),
+            posts=partial(posting_port, signature(host.signing), ticking.now),
+        )
     except BaseException:
         await stands_on.close()
         raise

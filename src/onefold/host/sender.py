@@ -27,6 +27,7 @@ from onefold.terms.instant import moment
 
 log = logging.getLogger("onefold.sender")
 ERROR_CHARS = 500  # of a fault's text kept in the row
+VOID = "its actor does not want it sent any more"
 
 
 class Sender:
@@ -87,6 +88,8 @@ class Sender:
             if not isinstance(port, Port):
                 await self._fell(at, item, f"no part of this app provides the port {item.port!r}")
                 return
+            if await self._void(resident, item):
+                return
             before = before_send(port.promise, item)
             if before == "commit attempt":
                 item = attempt(item)
@@ -109,6 +112,17 @@ class Sender:
             current = self._node.resident(at)
             if current is not None and item.n in current.owed and not current.owed[item.n].confirmed:
                 current.owed[item.n].in_flight = False
+
+    async def _void(self, resident: Resident, item: Outstanding) -> bool:
+        """Whether its actor does not want this row sent any more. Asked on the head, so that nothing leaves after a
+        turn that was decided and is not committed yet; its row goes only once that turn is durable.
+        """
+        current = resident if not resident.gone else await self._node.activate(resident.at)
+        if not current.module.voids(current.base.state, item.name):
+            return False
+        if current.module.voids(current.durable, item.name):
+            await self._confirm(current, item, Dropped(VOID))
+        return True
 
     async def _ask(self, resident: Resident, port: Port[Any, Any], item: Outstanding, *, find: bool) -> Any:
         """Call the port with the sealed bytes. What it gave back, or _FELL when the try failed."""
@@ -174,6 +188,8 @@ class Sender:
 def hears(module: Module[Any, Any, Any, Any, Any], item: Outstanding, answer: Any) -> tuple[str | None, Decide | None]:
     """The event id and decision for what a port gave back; (None, None) when the module hears nothing of it."""
     codec = module.answer_body
+    if module.hears_only_ends and not isinstance(answer, Dropped):
+        answer = None
     if codec is None or (isinstance(answer, Dropped) and not module.hears_drops):
         return None, None
     body = codec.decode(codec.encode(answer))

@@ -147,8 +147,9 @@ class Folder:
         local: list[tuple[Table, Row]] = []
         owes: bytes | None = None
         if decision.owed:
+            known = None if module.keys_once else named
             for item in decision.owed:
-                self._owe(base, event, item, now, owed, named, local)
+                self._owe(base, event, item, now, owed, known, local)
             owes = _names.encode([(item.port, item.key) for item in decision.owed])
         turn = (n, base.actor, seq, base.last, event, digest, reply_bytes, written, owes, now, 0)
         return Folded(state, facts, seq, snapshot_seq, n, turn, reply, owed, named, local)
@@ -160,7 +161,7 @@ class Folder:
         item: Owed,
         now: int,
         owed: list[Outstanding],
-        named: list[tuple[int, str, bytes]],
+        named: list[tuple[int, str, bytes]] | None,
         local: list[tuple[Table, Row]],
     ) -> None:
         port = self._ports.get(item.port)
@@ -177,7 +178,7 @@ class Folder:
                 raise KeyConflict(item.key)
             return
         n = self._mint_owed()
-        if key[0] == "k" and not isinstance(port, Inner):
+        if key[0] == "k" and named is not None and not isinstance(port, Inner):
             named.append((n, key, self._digest(item.port.encode() + b"\0" + body)))
         due = now if item.at is None else max(now, up(item.at))
         owed.append(Outstanding(n, key, item.port, body, 0, due, "ready", now))

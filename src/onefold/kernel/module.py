@@ -8,12 +8,13 @@ Was wrong once: codecs handed in beside the functions. The two drifted; the sign
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import cached_property
 from typing import Any, Generic, TypeVar, get_args, get_origin, get_type_hints
 
+from onefold.kernel.port import Port, Posting
 from onefold.kernel.words import Answer, Decision, Dropped
 from onefold.terms.duration import duration_ms
 from onefold.terms.errors import Finding, LoadRefused
@@ -48,8 +49,23 @@ class Module(Generic[S, E, F, R, V]):
     snapshot: state to one fact whose evolve restores it; written every `snapshot_every` facts.
     """
 
+    # Set by rooms of the product. A module that a person writes leaves them as they are.
+    room = "modules"
+    """The room that made it."""
     own_words = False
-    """Set by a room of the product whose facts are tagged structs: they are written as they are, unchecked."""
+    """Its facts are tagged structs: they are written as they are, unchecked."""
+    keys_once = False
+    """It never owes one key twice, by construction: its keys leave no tombstones."""
+    mostly_sleeps = False
+    """Its actors come to rest after each send: their alarm is then written exactly, so that none rings early."""
+    hears_only_ends = False
+    """It hears that what it owed was sent or given up, and nothing of what came back."""
+    owes: Mapping[str, type] = {}
+    """The ports it owes to and what it sends them, where that is known before the first fold."""
+    brings: Sequence[Port[Any, Any] | Posting] = ()
+    """Ports it was given as values; the app has them too."""
+    reckoned_by: str | None = None
+    """The release of outside data that `wake` goes by. Under another one every actor that sleeps is asked anew."""
 
     def __init__(
         self,
@@ -92,6 +108,15 @@ class Module(Generic[S, E, F, R, V]):
 
     def __repr__(self) -> str:
         return f"<module {self.name}>"
+
+    def voids(self, state: S, key: str) -> bool:
+        """Whether what is owed under `key` must not be sent any more. Asked of the newest state before each try."""
+        return False
+
+    def hears(self, kind: type) -> bool:
+        """Whether `kind` is one of its events."""
+        event = self._parameter("decide", self.decide, 1)
+        return kind is event or kind in get_args(event)
 
     @cached_property
     def codecs(self) -> Codecs:

@@ -16,7 +16,7 @@ import inspect
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Generic, Literal, TypeAlias, TypeVar, get_type_hints, overload
+from typing import Any, Final, Generic, Literal, TypeAlias, TypeVar, get_type_hints, overload
 
 from onefold.store.contract import Row, Table
 from onefold.terms.errors import Finding, LoadRefused, OutsideStep
@@ -27,6 +27,8 @@ B = TypeVar("B")
 A = TypeVar("A")
 R = TypeVar("R")
 Promise = Literal["dedupes", "lookup", "neither", "local"]
+DELIVER: Final = "deliver."
+"""What the port to another module's actors is called, before that module's name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +123,31 @@ class Inner(Port[B, A]):
         self.act = function
         self._body = codec_of(body)
         self._answer = codec_of(answer)
+
+
+class Standing(Port[B, A]):
+    """A port that exists by itself: host makes it, and its name has a dot, which no part's can have. It dedupes."""
+
+    def __init__(
+        self, name: str, function: Callable[[Step, B], Awaitable[A]], body: Codec[B], answer: Codec[A]
+    ) -> None:
+        self.name = name
+        self.promise = "dedupes"
+        self.function = function
+        self.find = None
+        self.is_async = True
+        self._body = body
+        self._answer = answer
+
+
+@dataclass(frozen=True, slots=True)
+class Posting:
+    """A webhook that a module was given: `body`s are posted to `url` as `kind`. Host makes the port; it has the secret."""
+
+    name: str
+    url: str
+    kind: str
+    body: type
 
 
 @dataclass(frozen=True, slots=True)

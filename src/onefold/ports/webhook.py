@@ -1,6 +1,6 @@
-"""ports.webhook - a notice as a signed POST to an address.
+"""ports.webhook - a notice, or what a module owes, as a signed POST to an address.
 
-For: targets `https://…` (and `http://` on this machine): a chat bridge, a pager, a ticket system.
+For: targets `https://…` (and `http://` on this machine): a chat bridge, a pager, a ticket system, an agent's inbox.
 Never: follows a redirect, which would hand the links to somebody else; repeats what came back.
 Was wrong once: a receiver that answered 200 with a page of its own proxy counted as told. Any 2xx
 still counts, but nothing else does, redirects included.
@@ -13,13 +13,17 @@ import hashlib
 import hmac
 from collections.abc import Callable, Sequence
 from datetime import datetime
+from typing import Any
 from urllib.parse import urlsplit
 
 from onefold.actuators.words import Ask
+from onefold.kernel.port import Port, Posting, Standing, Step
 from onefold.ports.notify import Links, Unsent, Way
 from onefold.terms.codec import canonical, parse
+from onefold.terms.errors import PortFailed
 from onefold.terms.instant import down
 from onefold.terms.instant import text as written
+from onefold.terms.typed import Codec, codec_of
 
 TIMEOUT_S = 20.0
 LOCAL = ("localhost", "127.0.0.1", "::1")
@@ -44,27 +48,63 @@ def webhook_way(sign: Callable[[str, int, bytes], str], now: Callable[[], int]) 
     """
 
     async def send(target: str, ask: Ask, links: Links, message_id: str, at: datetime) -> None:
-        import httpx2  # only who has such a target pays for the client
-
-        parts = urlsplit(target)
-        if parts.scheme != "https" and parts.hostname not in LOCAL:
+        if plain_http(target):
             raise Unsent("is not told over plain http: the message holds links that decide. Use https")
-        body, seconds = body_of(ask, links, at), now() // 1000
-        headers = {
-            "content-type": "application/json",
-            "webhook-id": message_id,
-            "webhook-timestamp": str(seconds),
-            "webhook-signature": sign(message_id, seconds, body),
-        }
-        try:
-            async with httpx2.AsyncClient(timeout=TIMEOUT_S, follow_redirects=False) as http:
-                answer = await http.post(target, content=body, headers=headers)
-        except httpx2.HTTPError as error:
-            raise Unsent(f"was not told: {type(error).__name__}") from None
-        if not answer.is_success:
-            raise Unsent(f"was not told: the address answered {answer.status_code}")
+        why = await _posted(target, message_id, body_of(ask, links, at), sign, now)
+        if why is not None:
+            raise Unsent(f"was not told: {why}")
 
     return send
+
+
+def posting_port(sign: Callable[[str, int, bytes], str], now: Callable[[], int], posting: Posting) -> Port[Any, None]:
+    """The port of a webhook that a module was given. It dedupes: a repeat has the same `webhook-id` and the same data.
+
+    Raises: PortFailed, which names the host and not the path, when the address did not answer with 2xx.
+    """
+    codec: Codec[Any] = codec_of(posting.body)
+    parts = urlsplit(posting.url)
+    shown = f"{parts.scheme}://{parts.hostname}/…"
+
+    async def post(step: Step, body: Any) -> None:
+        told = {"type": posting.kind, "timestamp": written(down(step.now)), "data": codec.to_json(body)}
+        why = await _posted(posting.url, message_id(step.key), canonical(told), sign, now)
+        if why is not None:
+            raise PortFailed(posting.name, step.key, f"{shown}: {why}")
+
+    return Standing(posting.name, post, codec, codec_of(type(None)))
+
+
+def plain_http(url: str) -> bool:
+    """Whether anybody on the way could read what is posted there."""
+    parts = urlsplit(url)
+    return parts.scheme != "https" and parts.hostname not in LOCAL
+
+
+def message_id(key: str) -> str:
+    """The `webhook-id` of something owed: the same for every attempt; holds neither a key nor a principal."""
+    return hashlib.sha256(key.encode()).hexdigest()[:40]
+
+
+async def _posted(
+    url: str, message_id: str, body: bytes, sign: Callable[[str, int, bytes], str], now: Callable[[], int]
+) -> str | None:
+    """Post signed JSON; why it was not taken, without a word of the other side, or None when it was."""
+    import httpx2  # only who has such a target pays for the client
+
+    seconds = now() // 1000
+    headers = {
+        "content-type": "application/json",
+        "webhook-id": message_id,
+        "webhook-timestamp": str(seconds),
+        "webhook-signature": sign(message_id, seconds, body),
+    }
+    try:
+        async with httpx2.AsyncClient(timeout=TIMEOUT_S, follow_redirects=False) as http:
+            answer = await http.post(url, content=body, headers=headers)
+    except httpx2.HTTPError as error:
+        return type(error).__name__
+    return None if answer.is_success else f"the address answered {answer.status_code}"
 
 
 def body_of(ask: Ask, links: Links, at: datetime) -> bytes:

@@ -104,6 +104,13 @@ def mail_id(sender: str, no: int) -> EventId:
     return EventId(f"m/{check_text(sender, 'sender')}/{_number(no)}")
 
 
+def delivered_id(key: str) -> EventId:
+    """What one actor owed another, by the key under which it left: once for each, and no letter's id, which ends in
+    a number.
+    """
+    return EventId(f"m/{check_text(key, 'key')}/owed")
+
+
 def step_id(id: str) -> EventId:
     """The result of a step."""
     return EventId("s/" + check_text(id, "step"))
