@@ -1,19 +1,20 @@
 """The stores that the suite runs on: a factory for each, fresh for each check.
 
-For: `Memory` (also for the broken twins) and `Sqlite`, as `OpenWorld`.
+For: `Memory` (also for the broken twins) and `Sqlite`, as `OpenWorld`; `BACKENDS`, what both suites run on, by
+name: how a fresh one is made in an empty folder. A new store is one line more.
 Never: shares rows between two factories.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from onefold.store.contract import World
 from onefold.store.memory import MemoryWorld
 from onefold.store.sqlite import SqliteWorld
 from onefold.testing import VirtualClock
-from onefold.testing.store_suite.ground import Failpoint
+from onefold.testing.store_suite.ground import Failpoint, OpenWorld
 
 
 class Memory:
@@ -38,3 +39,6 @@ class Sqlite:
 
     def __call__(self, *, failpoint: Failpoint | None = None) -> World:
         return SqliteWorld(self._folder, clock=self._clock.now, failpoint=failpoint)
+
+
+BACKENDS: Mapping[str, Callable[[Path], OpenWorld]] = {"memory": lambda folder: Memory(), "sqlite": Sqlite}

@@ -23,15 +23,16 @@ from onefold.testing.store_suite import (
     schema,
     verbs,
 )
-from tests.contracts.backends import Memory, Sqlite
+from tests.contracts.backends import BACKENDS, Memory
 
 CONCERNS = (verbs, queries, keys, commits, outcomes, fence, schema, chain, author, author_tables)
 BY_NAME = {check.name: check for check in STORE_SUITE}
 
 
-@pytest.fixture(params=["memory", "sqlite"])
+@pytest.fixture(params=BACKENDS)
 def open_world(request: pytest.FixtureRequest, tmp_path: Path) -> OpenWorld:
-    return Memory() if request.param == "memory" else Sqlite(tmp_path)
+    world: OpenWorld = BACKENDS[request.param](tmp_path)
+    return world
 
 
 @pytest.mark.parametrize("check", STORE_SUITE, ids=lambda check: check.name)

@@ -87,6 +87,7 @@ class Folded:
     owed: list[Outstanding]
     named: list[tuple[int, str, bytes]]  # keys the module named: owed row number, key, digest of its bytes
     local: list[tuple[Table, Row]]
+    wake: int | None = None  # when the next state must be woken (ms), set by who arms the alarm
 
 
 def leaving(base: Base, key: str) -> LeavingKey:

@@ -19,6 +19,7 @@ from onefold.kernel.words import Answer, Decision, Dropped
 from onefold.terms.duration import duration_ms
 from onefold.terms.errors import Finding, LoadRefused
 from onefold.terms.ids import check_name
+from onefold.terms.instant import up
 from onefold.terms.typed import Codec, codec_of
 
 S = TypeVar("S")
@@ -160,6 +161,11 @@ class Module(Generic[S, E, F, R, V]):
             return False
         body = get_args(self._parameter("on_answer", self.on_answer, 1))[0]
         return body is Dropped or Dropped in get_args(body)
+
+    def wakes_at(self, state: S) -> int | None:
+        """When an actor in this state must next be woken (ms). Raises: whatever `wake` raises."""
+        at = None if self.wake is None else self.wake(state)
+        return None if at is None else up(at)
 
     def _parameter(self, name: str, function: Callable[..., Any], index: int) -> Any:
         parameters = list(inspect.signature(function).parameters)

@@ -27,9 +27,9 @@ from onefold.kernel.tables import TURN
 from onefold.node.batch import Batch, Beside, Retake
 from onefold.node.resident import Resident, Turn
 from onefold.store.contract import Answer, Body, Done, Last, Outcome, Query, Refusal, Refused, Row, Space, Unknown, Verb
-from onefold.terms.errors import Busy, DecideFailed, OnefoldError, OutcomeUnknown
+from onefold.terms.errors import Broken, Busy, DecideFailed, OnefoldError, OutcomeUnknown
 from onefold.terms.ids import principal_text
-from onefold.terms.instant import Instant, moment, up
+from onefold.terms.instant import Instant, moment
 from onefold.terms.limits import QUEUE_PER_ACTOR, QUEUE_PER_SPACE
 
 AT_ONCE = 512  # turns a commit: beyond it a commit gets longer, not cheaper a turn
@@ -118,6 +118,18 @@ class Lane:
     # --- deciding -------------------------------------------------------------------------
 
     def body(self, answers: tuple[Answer, ...]) -> Body[None] | None:
+        turns = self._asked
+        try:
+            return self._decided(answers)
+        except Exception as fault:
+            broken = Broken(f"deciding met {type(fault).__name__}: {fault}")
+            broken.__cause__ = fault
+            for turn in turns:
+                self._forget(turn.resident)
+                turn.landed(None, broken)
+            raise broken from fault
+
+    def _decided(self, answers: tuple[Answer, ...]) -> Body[None] | None:
         batch = Batch()
         met: dict[tuple[Any, Any], Row] = {}
         if answers:
@@ -165,6 +177,7 @@ class Lane:
                 return
             module = turn.resident.module
             folded = self._folder.fold(module, base, event, turn.digest, decision, now, turn.replies)
+            folded.wake = module.wakes_at(folded.state)
         except OnefoldError as fault:
             self._failed(batch, turn, now, fault)
         except Exception as fault:  # noqa: BLE001 - the door: a module's own fault is its caller's answer
@@ -225,15 +238,10 @@ class Lane:
             row = next(decided, resident.alarm) if self._flying else resident.alarm
         return row
 
-    def _wake(self, resident: Resident) -> int | None:
-        wake = resident.module.wake
-        at = None if wake is None else wake(resident.base.state)
-        return None if at is None else up(at)
-
     def _arm(self, batch: Batch, turn: Turn, folded: Folded, now: int, *, exact: bool) -> None:
         """Write the alarm row if it must be: tightened, or `exact` after a ring and when an actor comes to rest."""
         resident = turn.resident
-        wake = self._wake(resident)
+        wake = folded.wake
         row = self._row(batch, resident)
         if resident.failed_wake is not None:
             if wake == resident.failed_wake:
@@ -263,7 +271,11 @@ class Lane:
     def _stirred(self, batch: Batch, turn: Turn, now: int, fault: OnefoldError | None) -> None:
         """An alarm that changed nothing: it was early, or its wake failed."""
         resident = turn.resident
-        wake = self._wake(resident)
+        try:
+            wake = resident.module.wakes_at(resident.base.state)
+        except Exception as raised:  # noqa: BLE001 - the door: a module that cannot say when has failed to wake now
+            base = resident.base
+            wake, fault = now, DecideFailed(base.kind, base.key, type(raised).__name__, str(raised))
         owed = self._owed_due(resident, now)
         if wake is not None and wake <= now:
             resident.failed_wake = wake
@@ -362,12 +374,15 @@ class Lane:
         for flying in (batch, *self._flying):
             flying.void = True
             for turn in flying.turns:
-                if not turn.resident.gone:
-                    turn.resident.gone = True
-                    self._after.dropped(turn.resident)
+                self._forget(turn.resident)
         for turn in batch.turns:
             turn.resident.pending -= 1
             turn.landed(None, refused.get(turn) or fault or OutcomeUnknown((turn.event or "a/alarm")[2:]))
+
+    def _forget(self, resident: Resident) -> None:
+        if not resident.gone:
+            resident.gone = True
+            self._after.dropped(resident)
 
 
 NO_CHANGE = "the alarm was folded and changed nothing, yet its wake is still due"

@@ -17,7 +17,7 @@ from onefold.kernel.alarm import Alarm
 from onefold.kernel.fold import Base, Folded, Outstanding
 from onefold.kernel.module import Module
 from onefold.kernel.words import Decision
-from onefold.terms.errors import OnefoldError
+from onefold.terms.errors import AlreadyDone, BadArguments, OnefoldError
 from onefold.terms.ids import ActorId
 
 Watch = Callable[[Sequence[Any]], None]
@@ -140,9 +140,21 @@ class Turn:
             first = self.first
             self.landed(first.folded.reply if first.folded is not None else None, first.fault)
         elif self.stored is not None:
-            self.landed(self.resident.module.codecs.reply.decode(self.stored), None)
+            self._answer_again(self.stored)
         else:
             self.landed(None, self.fault)
+
+    def _answer_again(self, stored: bytes) -> None:
+        """The first reply, as it was stored; that it is done, where this code cannot read it any more.
+
+        Was wrong once: what reading it raised. It took the whole batch's answers along, and nobody was told.
+        """
+        try:
+            reply = self.resident.module.codecs.reply.decode(stored)
+        except BadArguments:
+            self.landed(None, AlreadyDone((self.event or "")[2:]))
+        else:
+            self.landed(reply, None)
 
     def landed(self, reply: Any, fault: OnefoldError | None) -> None:
         """Answer the future; nobody waits for it once its caller was cancelled."""

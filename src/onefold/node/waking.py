@@ -20,7 +20,6 @@ from onefold.node.sweeping import committed
 from onefold.store.contract import Query, Remove, Row, Space
 from onefold.terms.errors import WaitsForCode
 from onefold.terms.ids import ActorId, principal_text
-from onefold.terms.instant import up
 from onefold.terms.typed import UnknownKind
 
 AnyModule = Module[Any, Any, Any, Any, Any]
@@ -56,9 +55,8 @@ async def woken(space: Space, module: AnyModule, at: ActorId) -> Resident:
     alarm = Alarm(alarms[0][3], alarms[0][4], alarms[0][5], True) if alarms else Alarm()
     resident = Resident(module, base, alarm, fresh=False)
     resident.owed = {item.n: item for item in owed_rows(owed)}
-    if alarm.tries and module.wake is not None:
-        wake = module.wake(state)
-        resident.failed_wake = None if wake is None else up(wake)
+    if alarm.tries:
+        resident.failed_wake = module.wakes_at(state)
     return resident
 
 

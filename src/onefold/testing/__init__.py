@@ -12,12 +12,14 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from onefold.testing.app import AwaitedApp, DurableApp
     from onefold.testing.clock import VirtualClock
+    from onefold.testing.host_suite import HOST_SUITE
     from onefold.testing.opening import Durable, every_crash, open
     from onefold.testing.stage import Killed, Stage, staged
     from onefold.testing.store_suite import STORE_SUITE
     from onefold.testing.stuck import Stuck, Unsettled
 
 __all__ = [
+    "HOST_SUITE",
     "STORE_SUITE",
     "AwaitedApp",
     "Durable",
@@ -33,6 +35,7 @@ __all__ = [
 ]
 
 _WHERE = {
+    "HOST_SUITE": "host_suite",
     "STORE_SUITE": "store_suite",
     "AwaitedApp": "app",
     "Durable": "opening",

@@ -203,7 +203,7 @@ class SqliteEngine:
             try:
                 return tuple([self.run(q) for q in queries])
             finally:
-                self._send("commit")
+                self.file.leave()
         except Unusable as fault:
             raise fault.error from fault
 
@@ -237,11 +237,7 @@ class SqliteEngine:
         for plan in self._chains:
             plan.rolled_back()
         self._marks.clear()
-        if self.stands():
-            try:
-                self.file.db.execute("rollback")
-            except (apsw.Error, OSError):
-                self.file.reopen_later()
+        self.file.undo()
 
     def journal(self, conn: apsw.Connection, body: Body[Any]) -> Outcome[Any]:
         """Run `body` in the transaction that is open on the author's connection, and commit it."""

@@ -201,6 +201,24 @@ class File:
     def stands(self) -> bool:
         return self.conn is not None and self.conn.in_transaction
 
+    def leave(self) -> None:
+        """End a transaction that only read: what was read stands, whatever its end meets. Never raises.
+
+        Was wrong once: an error of this COMMIT left it open, and no question was answered any more.
+        """
+        try:
+            self.db.execute("commit")
+        except (apsw.Error, OSError):
+            self.undo()
+
+    def undo(self) -> None:
+        """Leave the transaction, whatever state it is in. Never raises."""
+        if self.stands():
+            try:
+                self.db.execute("rollback")
+            except (apsw.Error, OSError):
+                self.reopen_later()
+
     def note(self, top: int, commits: int) -> None:
         """Tell the mark how far was committed."""
         if self._sidecar is not None:

@@ -1,0 +1,162 @@
+"""testing.broken.host_faults - lanes, senders and nodes with one fault each, of those that the kernel's twins leave out.
+
+For: the parts that take the place of the sound ones in a twin (hosts puts them in).
+Never: has two faults; is used by anything but a twin.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from onefold.host.sender import Sender
+from onefold.kernel.alarm import Alarm
+from onefold.kernel.fold import Folded, Outstanding
+from onefold.kernel.tables import OWED
+from onefold.node.batch import Batch
+from onefold.node.lane import Lane
+from onefold.node.node import Node
+from onefold.node.resident import Resident, Turn
+from onefold.store.contract import Answer, Body, Remove, Write
+from onefold.terms.ids import ActorId
+from onefold.testing.broken.kernel_faults import TwoCommits
+
+# --- who and what -----------------------------------------------------------------------------------
+
+
+class ForgetsWho(Node):
+    """Names an actor by its kind and key alone."""
+
+    async def activate(self, at: ActorId) -> Resident:
+        return await super().activate(at._replace(principal=None))
+
+    async def fold(self, at: ActorId, *given: Any, **more: Any) -> Any:
+        return await super().fold(at._replace(principal=None), *given, **more)
+
+    async def read(self, at: ActorId) -> Any:
+        return await super().read(at._replace(principal=None))
+
+
+class ReadsTheHead(Node):
+    """Shows what is decided, committed or not."""
+
+    async def read(self, at: ActorId) -> Any:
+        return (await self.activate(at)).base.state
+
+
+class FoldsToRead(Node):
+    """Rings the alarm of whatever it looks at."""
+
+    async def read(self, at: ActorId) -> Any:
+        await self.ring(await self.activate(at))
+        return await super().read(at)
+
+
+class TakesAnyContent(Lane):
+    """Knows an event by its id alone."""
+
+    def body(self, answers: tuple[Answer, ...]) -> Body[None] | None:
+        self._asked = [_anonymous(turn) for turn in self._asked]
+        return super().body(answers)
+
+
+def _anonymous(turn: Turn) -> Turn:
+    turn.digest = b""
+    return turn
+
+
+class TakesAllThatComes(Lane):
+    """Queues without a bound."""
+
+    def submit(self, turn: Turn) -> None:
+        pending, turn.resident.pending = turn.resident.pending, 0
+        try:
+            super().submit(turn)
+        finally:
+            turn.resident.pending += pending
+
+
+# --- when --------------------------------------------------------------------------------------------
+
+
+class WritesEachAlarm(Lane):
+    """Writes the alarm row with every fold, exactly."""
+
+    def _arm(self, batch: Batch, turn: Turn, folded: Folded, now: int, *, exact: bool) -> None:
+        super()._arm(batch, turn, folded, now, exact=True)
+
+
+class RingsLate(Lane):
+    """Rounds an alarm up to the next ten seconds."""
+
+    def _arm(self, batch: Batch, turn: Turn, folded: Folded, now: int, *, exact: bool) -> None:
+        super()._arm(batch, turn, folded, now, exact=exact)
+        row = batch.alarms.get(turn.resident)
+        if row is not None and row.at is not None:
+            batch.alarms[turn.resident] = Alarm(-(-row.at // 10_000) * 10_000, row.tries, row.error, row.written)
+
+
+class CountsNoFailedWake(Lane):
+    """Backs off after a wake that failed, and forgets that it did."""
+
+    def _stirred(self, batch: Batch, turn: Turn, now: int, fault: Any) -> None:
+        super()._stirred(batch, turn, now, fault)
+        row = batch.alarms[turn.resident]
+        if row.tries:
+            batch.alarms[turn.resident] = Alarm(now + 15 * 60_000, 0, None, True)
+
+
+# --- what is owed --------------------------------------------------------------------------------------
+
+
+class Unremoved(Batch):
+    """Commits everything but the removal of what was confirmed."""
+
+    __slots__ = ()
+
+    def all_writes(self) -> tuple[Write, ...]:
+        held, self.removed = self.removed, []
+        try:
+            return super().all_writes()
+        finally:
+            self.removed = held
+
+
+class RemovesApart(TwoCommits):
+    """The answer first; then the removal of the row it answers."""
+
+    def body(self, answers: tuple[Answer, ...]) -> Body[None] | None:
+        made = super().body(answers)
+        if made is not None and self._flying[-1].rows:
+            self._flying[-1].__class__ = Unremoved
+        return made
+
+    def afterwards(self, batch: Batch) -> list[Write]:
+        return [Remove(OWED, keys=batch.removed)] if batch.__class__ is Unremoved and batch.removed else []
+
+
+class DropsWhatFailed(Sender):
+    """Takes a row away once it has failed for good."""
+
+    async def _change(self, at: ActorId, item: Outstanding) -> None:
+        if item.state == "parked":
+            await self._node.fold(at, None, b"", None, removes=item.n, replies=False, probe=False)
+        else:
+            await super()._change(at, item)
+
+
+class SendsUnannounced(Sender):
+    """Sends through any port without a word in the store that it is about to."""
+
+    async def _change(self, at: ActorId, item: Outstanding) -> None:
+        if item.state != "sending":
+            await super()._change(at, item)
+
+
+class SendsUnderTheAttempt(Sender):
+    """Gives each try a key of its own."""
+
+    async def _ask(self, resident: Resident, port: Any, item: Outstanding, *, find: bool) -> Any:
+        if item.tries:
+            item = replace(item, key=f"{item.key} {item.tries}")
+        return await super()._ask(resident, port, item, find=find)
