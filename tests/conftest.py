@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -16,6 +18,14 @@ ROOT = Path(__file__).resolve().parent.parent
 # No deadline: a slow machine is no fault. In CI the same examples each time, so that red means a change.
 settings.register_profile("house", deadline=None, print_blob=True, derandomize=bool(os.environ.get("CI")))
 settings.load_profile("house")
+
+
+@pytest.fixture
+def place() -> Iterator[Path]:
+    """A folder on a disk in memory, where there is one: for what syncs often and asks nothing of the disk itself."""
+    shared = Path("/dev/shm")  # noqa: S108 - the folder is of this test alone, and gone at its end
+    with tempfile.TemporaryDirectory(dir=shared if shared.is_dir() else None) as folder:
+        yield Path(folder)
 
 
 def _node_command(script: str) -> list[str]:

@@ -13,8 +13,8 @@ import asyncio
 import hashlib
 import queue
 import threading
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Any, TypeVar
 
@@ -67,9 +67,9 @@ class Door:
         Whatever raises, the transaction is rolled back first. Raises: StepFenced past `budget_ms`
         milliseconds; BadStatement when the step ended its transaction; whatever `step` or `finish` raised.
         """
-        conn = self._open()
         name = named or str(getattr(step, "__name__", "step"))
-        try:
+        with self._guarded():
+            conn = self._open()
             _begin(conn)
             handle = self._handle = Handle(conn, self._law, self._space, name, self._baseline)
             try:
@@ -83,6 +83,12 @@ class Door:
                 handle.fenced = True
                 self._handle = None
                 self._leave(conn)
+
+    @contextmanager
+    def _guarded(self) -> Iterator[None]:
+        """An error of the disk closes the connection; whoever comes next opens another. Raises: StoreUnavailable."""
+        try:
+            yield
         except apsw.Error as error:
             self.close()
             told = unusable(self._space, error)
@@ -92,11 +98,12 @@ class Door:
 
     async def migrate(self, statements: Sequence[str]) -> None:
         """Run each of `statements` once, in order, all in one commit. Raises: LoadRefused, BadStatement."""
-        conn = self._open()
         digests = [hashlib.sha256(s.encode()).hexdigest()[:32] for s in statements]
-        conn.execute(_MIGRATIONS)
-        self._baseline = reserved_schema(conn)
-        done = [d for (d,) in conn.execute("select checksum from _onefold__author order by number")]
+        with self._guarded():
+            conn = self._open()
+            conn.execute(_MIGRATIONS)
+            self._baseline = reserved_schema(conn)
+            done = [d for (d,) in conn.execute("select checksum from _onefold__author order by number")]
         for number, (was, now) in enumerate(zip(done, digests, strict=False), start=1):
             if was != now:
                 where = f"migration {number} of {self._space}"
@@ -120,14 +127,15 @@ class Door:
             raise LoadRefused([Finding(f"the migrations of {self._space}", str(bad))]) from bad
 
     def tables(self) -> list[str]:
-        return [name for (name,) in self._open().execute(_TABLES) if not reserved(name)]
+        with self._guarded():
+            return [name for (name,) in self._open().execute(_TABLES) if not reserved(name)]
 
     async def rows(self, table: str, limit: int, after: int | None) -> tuple[list[str], list[Any], int | None]:
         """A page of one table. Raises: NotFound; StepFenced when computing its columns takes too long."""
-        conn = self._open()
         if table not in self.tables():
             raise NotFound("table", table)
-        text, by_offset = _page(conn, table)
+        with self._guarded():
+            text, by_offset = _page(self._open(), table)
         start = after if after is not None else 0 if by_offset else -(2**63)
         found = await self.run(
             lambda tx: tx.fetch(text, start=start, size=limit + 1),
@@ -136,7 +144,8 @@ class Door:
             named=f"look at {table}",
         )
         page = found[:limit]
-        columns = [c for c in found[0] if c != _PLACE] if found else _columns(conn, table)
+        with self._guarded():
+            columns = [c for c in found[0] if c != _PLACE] if found else _columns(self._open(), table)
         following = None
         if len(found) > limit:
             last = page[-1][_PLACE] if page else start

@@ -46,6 +46,9 @@ def connect(path: str, *, vfs: str | None = None, lossy: bool = False, cache_kib
     """
     db = apsw.Connection(path, vfs=vfs, statementcachesize=512)
     try:
+        # A file that is refused must stay as it is, and so must one of which a pragma failed: nothing is checked in
+        # when its connection closes, since the mark would not know.
+        db.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
         db.set_busy_timeout(BUSY_MS)
         for pragma in (
             "pragma page_size=4096",

@@ -12,6 +12,7 @@ from __future__ import annotations
 import os
 import zlib
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -97,15 +98,15 @@ class File:
         self.conn.close()
         self.conn = self.db = None
         self._sidecar.write(top, commits, clean=True)
-        self._sidecar.close(sync=True)
-        self._sidecar = None
+        sidecar, self._sidecar = self._sidecar, None
+        sidecar.close(sync=True)
 
     def drop(self) -> None:
         """Let go as a kill would: the WAL stays, the mark says no more than it did."""
         self.reopen_later()
         if self._sidecar is not None:
-            self._sidecar.close(sync=False)
-            self._sidecar = None
+            sidecar, self._sidecar = self._sidecar, None
+            sidecar.close(sync=False)
 
     def reopen_later(self) -> None:
         """Close the connections and keep the lock. What the file holds then is not compared with the mark."""
@@ -123,8 +124,6 @@ class File:
         there, left = _size(self.path), _size(f"{self.path}-wal")
         self.wal_pages, self._names = 0, False
         conn = self.conn = connect(self.path, vfs=self.options.disk.vfs, lossy=self.options.lossy)
-        # A file that is refused must stay as it is: no checkpoint when its connection closes.
-        conn.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
         conn.set_wal_hook(self._wrote_wal)
         self._use(conn)
         self._inode = _inode(self.path)
@@ -220,9 +219,10 @@ class File:
                 self.reopen_later()
 
     def note(self, top: int, commits: int) -> None:
-        """Tell the mark how far was committed."""
+        """Tell the mark how far was committed. It may stay behind where it cannot be written: it is never ahead."""
         if self._sidecar is not None:
-            self._sidecar.write(top, commits)
+            with suppress(OSError):
+                self._sidecar.write(top, commits)
 
     def lend(self, conn: apsw.Connection) -> None:
         """From now on `conn`, the author's, is the one that writes."""
@@ -240,7 +240,6 @@ class File:
         cache_kib = min(AUTHOR_CACHE_KIB, CACHE_KIB)
         vfs = self.options.disk.vfs
         conn = connect(self.path, vfs=vfs, lossy=self.options.lossy, cache_kib=cache_kib)
-        conn.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
         conn.set_wal_hook(self._wrote_wal)
         return conn
 

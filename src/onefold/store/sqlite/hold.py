@@ -16,6 +16,7 @@ import fcntl
 import os
 import struct
 import zlib
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -92,10 +93,14 @@ class Sidecar:
         return os.fstat(self._fd).st_nlink == 0
 
     def close(self, *, sync: bool) -> None:
-        if sync:
-            self._disk.sync(self._fd)
-        self._disk.write(self._fd, b" " * (_HEAD - 1) + b"\n", 0)
-        os.close(self._fd)
+        """Let go of the lock, whatever the disk says. Raises: OSError when `sync` was wanted and failed."""
+        try:
+            if sync:
+                self._disk.sync(self._fd)
+        finally:
+            with suppress(OSError):  # a name that stays names nobody who holds the lock
+                self._disk.write(self._fd, b" " * (_HEAD - 1) + b"\n", 0)
+            os.close(self._fd)
 
 
 def boot() -> bytes:

@@ -46,14 +46,14 @@ _NUMBERS = itertools.count()
 
 class FaultyDisk(Disk):
     """Give it to `SqliteWorld(disk=...)`. `tape`: what was done. `opened`: how often each name was opened. `met`: how
-    many operations came since `fail` that it was about; `struck`: how many of them failed.
+    many operations came since `fail` that it was about; `struck`: how many of them failed; `hit`: which.
     """
 
     def __init__(self, behind: Platter | None = None) -> None:
         """`behind`: the disk as the process before left it; its files are where the store will look for them."""
         self.tape = Tape(behind)
         self.opened: dict[str, int] = {}
-        self.seen: list[tuple[Kind, str]] = []
+        self.hit: list[tuple[Kind, str]] = []
         self.met = self.struck = 0
         self._fails: Callable[[Kind, str], Error | None] = lambda kind, name: None
         self._handles: dict[int, str] = {}
@@ -148,10 +148,10 @@ class FaultyDisk(Disk):
         name = os.path.basename(path)
         if kind == "open":
             self.opened[name] = self.opened.get(name, 0) + 1
-        self.seen.append((kind, name))
         error = self._fails(kind, name)
         if error is not None:
             self.struck += 1
+            self.hit.append((kind, name))
             if kind == "sync" and not self.tape.stopped:
                 self.tape.record(SyncFailed(self.file(path)))
         return error
