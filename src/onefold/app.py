@@ -12,7 +12,7 @@ import os
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from copy import copy
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -28,8 +28,10 @@ from onefold.host.opening import open_host
 from onefold.host.parked import ParkedItem
 from onefold.host.receipts import Receipt, held, outcome_of
 from onefold.host.runs import JournalRow
+from onefold.host.sweep import Swept
 from onefold.kernel.module import Module
 from onefold.kernel.prune import Pruned
+from onefold.terms.duration import duration_ms
 from onefold.terms.errors import NotOpen
 
 if TYPE_CHECKING:
@@ -199,6 +201,24 @@ class App:
     async def prune(self, module: Module[Any, Any, Any, Any, Any], key: str) -> Pruned:
         """Take the facts behind the actor's latest snapshot away. Ids, replies, owed keys and numbers stay."""
         return await self.host.prune(module, key, caller=self.caller)
+
+    async def sweep(
+        self,
+        *,
+        runs: str | timedelta | None = None,
+        replies: str | timedelta | None = None,
+        dry_run: bool = False,
+    ) -> Swept:
+        """Take away runs that ended, and replies of modules given, so long ago; by default as the settings say.
+
+        A repeat still counts once: without its reply it is AlreadyDone. dry_run: only count.
+        """
+        return await self.host.sweep(
+            runs=None if runs is None else duration_ms(runs),
+            replies=None if replies is None else duration_ms(replies),
+            dry_run=dry_run,
+            caller=self.caller,
+        )
 
     async def alarm(self, module: Module[Any, Any, Any, Any, Any], key: str) -> datetime | None:
         """The actor's next alarm, folding it first if it is due."""

@@ -27,6 +27,7 @@ from onefold.host.approvals import Decision, OpenApproval
 from onefold.host.modules import History, Page
 from onefold.host.parked import ParkedItem
 from onefold.host.runs import JournalRow
+from onefold.host.sweep import Swept
 from onefold.kernel.module import Module
 from onefold.kernel.prune import Pruned
 from onefold.terms.errors import NotOpen
@@ -146,6 +147,16 @@ class App:
     def prune(self, module: Module[Any, Any, Any, Any, Any], key: str) -> Pruned:
         """Take the facts behind the actor's latest snapshot away. Ids, replies, owed keys and numbers stay."""
         return self.wait_for(self.awaited.prune(module, key))
+
+    def sweep(
+        self,
+        *,
+        runs: str | timedelta | None = None,
+        replies: str | timedelta | None = None,
+        dry_run: bool = False,
+    ) -> Swept:
+        """Take away runs that ended, and replies of modules given, so long ago; by default as the settings say."""
+        return self.wait_for(self.awaited.sweep(runs=runs, replies=replies, dry_run=dry_run))
 
     def alarm(self, module: Module[Any, Any, Any, Any, Any], key: str) -> datetime | None:
         """The actor's next alarm, folding it first if it is due."""

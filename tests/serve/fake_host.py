@@ -18,6 +18,8 @@ from msgspec import Raw
 from onefold.actuators.declare import Actuator
 from onefold.actuators.receipt import Receipt
 from onefold.host.caller import Caller
+from onefold.host.sweep import Swept
+from onefold.kernel.prune import Pruned
 from onefold.terms.codec import canonical, digest, parse
 from onefold.terms.errors import BadArguments, Fault, KeyConflict, NotFound, UnknownName
 from onefold.terms.instant import moment
@@ -234,6 +236,16 @@ class FakeHost:
         at = "2026-05-28T20:26:40Z"
         rows = [{"seq": seq, "at": at, "fact": fact} for seq, fact in enumerate(known, 1) if seq > after]
         return Page(rows[:limit], str(after + limit) if len(rows) > limit else None)
+
+    async def prune_named(self, module: str, key: str, *, caller: Caller) -> Pruned:
+        self.acted.append(("prune", module, key))
+        return Pruned(facts=4, begins=5)
+
+    async def sweep(
+        self, *, runs: int | None = None, replies: int | None = None, dry_run: bool = False, caller: Caller
+    ) -> Swept:
+        self.acted.append(("sweep", runs, replies, dry_run))
+        return Swept(replies=2, runs=3)
 
     async def actors(
         self, module: str, *, prefix: str = "", limit: int = 100, after: str | None = None, caller: Caller

@@ -25,6 +25,7 @@ from onefold.cli.options import JSON_META
 from onefold.cli.parked import parked
 from onefold.cli.runs import runs
 from onefold.cli.serve import serve
+from onefold.cli.sweep import prune, sweep
 from onefold.terms.errors import OnefoldError
 
 INTERRUPTED = 130
@@ -74,7 +75,7 @@ def root() -> None:
     """Work that was accepted survives; what is retried happens once."""
 
 
-for command in (new, dev, serve, check, call, runs, approve, parked, doctor, export):
+for command in (new, dev, serve, check, call, runs, approve, parked, doctor, export, sweep, prune):
     root.add_command(command)
 
 

@@ -18,11 +18,12 @@ from onefold.host.core import Core
 from onefold.kernel.alarm import soonest
 from onefold.kernel.module import Module
 from onefold.kernel.prune import Pruned
+from onefold.kernel.reading import Unreadable, read_facts
 from onefold.kernel.tables import ACTOR, ALARM, TURN
 from onefold.node.resident import Resident
 from onefold.store.contract import Query, Row
 from onefold.terms.codec import digest, parse_canonical
-from onefold.terms.errors import NotFound, Undeclared
+from onefold.terms.errors import NotFound, Undeclared, WaitsForCode
 from onefold.terms.ids import ActorId, check_text, door_id, principal_text
 from onefold.terms.instant import moment, text, up
 
@@ -123,7 +124,7 @@ class ModuleVerbs:
         """
         rows = History(after=after)
         for row in await self._turns(module.name, key, after, caller):
-            facts = module.codecs.fact.decode_many(row[TURN.at["facts"]])  # type: ignore[arg-type]
+            facts = _facts(module, key, row)
             first = int(row[TURN.at["seq"]]) - len(facts) + 1  # type: ignore[arg-type]
             at = moment(int(row[TURN.at["at"]]))  # type: ignore[arg-type]
             rows.extend(FactRow(seq, at, fact) for seq, fact in enumerate(facts, first) if seq > after)
@@ -202,6 +203,14 @@ class ModuleVerbs:
             Query(TURN, where=(("actor", "=", actors[0][0]), ("seq", ">", after)), order=("-n",))
         )
         return list(reversed(turns))
+
+
+def _facts(module: AnyModule, key: str, row: Row) -> Sequence[Any]:
+    """A turn's facts. Raises: WaitsForCode."""
+    try:
+        return read_facts(module, row[TURN.at["facts"]])  # type: ignore[arg-type]
+    except Unreadable as fact:
+        raise WaitsForCode(module.name, key, fact.kind, fact.why) from None
 
 
 def decided(decide: Any, event: Any, state: Any, now: datetime) -> Any:

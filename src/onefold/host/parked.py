@@ -17,13 +17,15 @@ from typing import Any
 
 from onefold.actuators.tables import RUN
 from onefold.host.caller import Caller
-from onefold.host.core import Core, left_as_it_was, take_up
+from onefold.host.core import MAIN, Core, left_as_it_was, take_up
+from onefold.host.driver import soonest
 from onefold.host.sender import hears
 from onefold.kernel.tables import ACTOR, ALARM, OWED
 from onefold.kernel.words import Dropped
 from onefold.node.resident import Resident
+from onefold.node.waking import row_of
 from onefold.store.contract import Query, Row
-from onefold.terms.errors import NotFound
+from onefold.terms.errors import NotFound, WaitsForCode
 from onefold.terms.ids import ActorId, principal_of
 from onefold.terms.instant import moment
 
@@ -67,9 +69,13 @@ class ParkedVerbs:
             for row in alarms:
                 at = names.get(row[0])
                 if at is not None and caller.sees(at.principal):
-                    resident = await self._core.node.activate(at)
+                    try:
+                        resident = await self._core.node.activate(at)
+                    except WaitsForCode:
+                        continue  # it is told of below
                     since = moment(resident.base.at)
                     found.append(ParkedItem(f"alarm.{place.name}.{row[0]}", "alarm", at.kind, str(row[5]), since))
+            found.extend(await self._for_code(place, caller))
             if place.name in self._core.catalog.actuators:
                 found.extend(await self._parked_runs(place, caller))
         return sorted(found, key=lambda item: (item.since, item.id))
@@ -84,6 +90,8 @@ class ParkedVerbs:
         if what == "alarm":
             await self._core.node.rearm(at)
             return
+        if what == "code":
+            return  # it could be read
         await self._core.once_more(at, resident.owed[number])
         self._core.node.send_due(await self._core.node.activate(at))
 
@@ -97,6 +105,8 @@ class ParkedVerbs:
         if what == "alarm":
             await self._core.node.disarm(at)
             return
+        if what == "code":
+            raise NotFound("parked item", id)  # it could be read: nothing waits any more
         row = resident.owed[number]
         if not take_up(row):
             raise NotFound("parked item", id)
@@ -105,6 +115,27 @@ class ParkedVerbs:
             await self._core.node.fold(at, event, b"", decide, removes=number, replies=False)
 
     # --- inside -----------------------------------------------------------------------------
+
+    async def _for_code(self, place: Any, caller: Caller) -> list[ParkedItem]:
+        """Actors that wait for code which is not here: for a fact of theirs, or for their whole module."""
+        items: list[ParkedItem] = []
+        for at, (fault, since) in list(self._core.node.waits.known.items()):
+            if at.kind in place.kinds and caller.sees(at.principal):
+                (row,) = await place.look(row_of(at)) or [(0,)]
+                items.append(ParkedItem(f"code.{place.name}.{row[0]}", "code", at.kind, str(fault), moment(since)))
+        kind = ""
+        while "operate" in caller.rights and place.name == MAIN:
+            rows = await place.look(Query(ALARM, where=(("kind", ">", kind),), order=("kind",), limit=1))
+            if not rows:
+                break
+            kind = str(rows[0][1])
+            if kind not in place.kinds:
+                cause = f"no part of this app is the module {kind!r}; its actors wait. Start the version that has it."
+                since = min(
+                    [_int(row[3]) for row in await place.look(soonest((kind,)))], default=self._core.clock.now()
+                )
+                items.append(ParkedItem(f"code.{place.name}.{kind}", "code", kind, cause, moment(since)))
+        return items
 
     async def _parked_runs(self, place: Any, caller: Caller) -> list[ParkedItem]:
         rows = await place.look(Query(RUN, where=(("status", "=", "parked"),), order=("actor",), limit=LISTED))
@@ -124,7 +155,7 @@ class ParkedVerbs:
         what, _, rest = id.partition(".")
         name, _, number = rest.rpartition(".")
         place = next((p for p in self._core.places if p.name == name), None)
-        if what not in ("owed", "alarm") or place is None or not _NUMBER.fullmatch(number):
+        if what not in ("owed", "alarm", "code") or place is None or not _NUMBER.fullmatch(number):
             raise NotFound("parked item", id)
         n = int(number)
         actor = n

@@ -25,7 +25,6 @@ from onefold.terms.ids import ActorId, principal_of
 
 LOOKS = 32  # commits of each sweep at a beat: 16,000 turns in half a minute, and nobody waits for them
 RUNS = 32  # runs of one look and one commit: all rows of a run go together, and a long one has thousands
-LATER = ("reflex_runs", "intake")
 
 log = logging.getLogger("onefold.sweep")
 

@@ -48,6 +48,8 @@ class Module(Generic[S, E, F, R, V]):
     wake: when it must next be woken, or None. event_id: event to id; default `event.id`.
     ids_for: how long an id counts; from then on a repeat is a new event. None: for ever.
     snapshot: state to one fact whose evolve restores it; written every `snapshot_every` facts.
+    upgrade: by the class a fact had when it was written, its JSON object to a fact of today. A fact
+    that still fits its class is read as it is.
     """
 
     # Set by rooms of the product. A module that a person writes leaves them as they are.
@@ -84,6 +86,7 @@ class Module(Generic[S, E, F, R, V]):
         ids_for: str | timedelta | None = None,
         snapshot: Callable[[S], F] | None = None,
         snapshot_every: int = 500,
+        upgrade: Mapping[str, Callable[[dict[str, Any]], F]] | None = None,
     ) -> None:
         self.name = check_name(name, "module")
         self.initial = initial
@@ -98,6 +101,7 @@ class Module(Generic[S, E, F, R, V]):
         self.ids_for = None if ids_for is None else duration_ms(ids_for)
         self.snapshot = snapshot
         self.snapshot_every = snapshot_every
+        self.upgrade: Mapping[str, Callable[[dict[str, Any]], F]] = dict(upgrade or {})
         if wake is not None and on_alarm is None:
             raise LoadRefused([Finding(f"module {name}", "has `wake` but no `on_alarm`; add what the alarm decides")])
         if self.ids_for == 0:

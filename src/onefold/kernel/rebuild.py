@@ -11,11 +11,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import msgspec
-
 from onefold.kernel.fold import Outstanding
 from onefold.kernel.module import Module
-from onefold.kernel.prune import PRUNED, lost
+from onefold.kernel.prune import PRUNED, first_kept, lost
+from onefold.kernel.reading import is_snapshot, kinds_of, read_facts
 from onefold.kernel.tables import OWED, TURN
 from onefold.store.contract import Query, Row
 
@@ -23,13 +22,6 @@ PAGE = 256  # turns of a first look: with snapshots every 500 facts one or two l
 GROWTH = 8  # each further look asks for so many times as many as the one before
 
 _SEQ, _FACTS = TURN.at["seq"], TURN.at["facts"]
-
-
-class _Tag(msgspec.Struct):
-    type: str = ""
-
-
-_tags = msgspec.json.Decoder(list[_Tag])
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,16 +50,13 @@ def start_in(module: Module[Any, Any, Any, Any, Any], newest_first: Sequence[Row
 
     At the latest snapshot. What a prune left begins with a snapshot, whatever the module calls its own now.
     """
-    kind = module.snapshot_kind
-    needle = None if kind is None else f'"type":"{kind}"'.encode()
+    needles = _needles(module)
     for index, row in enumerate(newest_first):
         facts: bytes = row[_FACTS]  # type: ignore[assignment]
-        if needle is not None and needle in facts:
-            kinds = [tag.type for tag in _tags.decode(facts)]
-            if kind in kinds:
-                last = len(kinds) - 1
-                inside = last - kinds[::-1].index(kind)
-                return Start(index, inside, int(row[_SEQ] or 0) - (last - inside))
+        if any(needle in facts for needle in needles):
+            inside = _latest(module, facts)
+            if inside is not None:
+                return Start(index, inside, first_kept(row, inside))
         if not row[_SEQ]:
             return Start(index - 1, 0, 0)  # nothing was decided yet: behind it are only declines
         if lost(facts):
@@ -78,16 +67,34 @@ def start_in(module: Module[Any, Any, Any, Any, Any], newest_first: Sequence[Row
 def rebuild(module: Module[Any, Any, Any, Any, Any], newest_first: Sequence[Row], start: Start | None) -> Any:
     """State from turns, newest first, from `start` on or from the first fact.
 
-    Raises: UnknownKind for a fact this code does not know; such an actor is left alone.
+    Raises: Unreadable for a fact this code does not know; such an actor is left alone.
     """
     state = module.initial
     evolve = module.evolve
     first, inside = (len(newest_first) - 1, 0) if start is None else (start.index, start.inside)
     for index in range(first, -1, -1):
-        facts = module.codecs.fact.decode_many(newest_first[index][_FACTS])  # type: ignore[arg-type]
-        for fact in facts[inside:] if index == first else facts:
+        raw: bytes = newest_first[index][_FACTS]  # type: ignore[assignment]
+        for fact in read_facts(module, raw, inside if index == first else 0):
             state = evolve(state, fact)
     return state
+
+
+def _needles(module: Module[Any, Any, Any, Any, Any]) -> list[bytes]:
+    """What stands in a turn that may hold a snapshot: its class, or one from before that is read as it."""
+    if module.snapshot_kind is None:
+        return []
+    return [f'"type":"{kind}"'.encode() for kind in (module.snapshot_kind, *module.upgrade)]
+
+
+def _latest(module: Module[Any, Any, Any, Any, Any], facts: bytes) -> int | None:
+    """The place of the last snapshot among a turn's facts."""
+    kinds = kinds_of(facts)
+    for place in range(len(kinds) - 1, -1, -1):
+        if kinds[place] == module.snapshot_kind:
+            return place
+        if kinds[place] in module.upgrade and is_snapshot(module, facts, place):
+            return place
+    return None
 
 
 def owed_rows(rows: Sequence[Row]) -> Iterator[Outstanding]:

@@ -26,7 +26,7 @@ from onefold.kernel.words import NOTHING, Decision
 from onefold.node.batch import Beside
 from onefold.node.lane import After, Lane, Retaken
 from onefold.node.resident import Resident, Turn
-from onefold.node.waking import pruned, woken
+from onefold.node.waking import Waits, pruned, woken
 from onefold.store.contract import Query, Row, Space
 from onefold.terms.errors import OutcomeUnknown, UnknownName
 from onefold.terms.ids import ActorId, principal_of
@@ -99,6 +99,7 @@ class Node:
         self._residents: OrderedDict[ActorId, Resident] = OrderedDict()
         self._by_number: dict[tuple[str, int], Resident] = {}
         self._arriving: dict[ActorId, asyncio.Future[Resident]] = {}
+        self.waits = Waits()
         self.evictions = 0
 
     # --- spaces and kinds -------------------------------------------------------------------
@@ -262,11 +263,13 @@ class Node:
             arriving.cancel()
             raise
         except BaseException as fault:
+            self.waits.note(at, fault, self._now())
             arriving.set_exception(fault)
             arriving.exception()
             raise
         finally:
             del self._arriving[at]
+        self.waits.over(at)
         self._residents[at] = resident
         self._by_number[(resident.base.kind, resident.base.actor)] = resident
         arriving.set_result(resident)

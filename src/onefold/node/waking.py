@@ -13,6 +13,7 @@ from onefold.kernel.alarm import Alarm
 from onefold.kernel.fold import Base
 from onefold.kernel.module import Module
 from onefold.kernel.prune import SLICE, Behind, Pruned, emptied, first_kept, older, opened
+from onefold.kernel.reading import Unreadable
 from onefold.kernel.rebuild import GROWTH, PAGE, Start, newest, outstanding, owed_rows, rebuild, start_in
 from onefold.kernel.tables import ACTOR, ALARM, TURN
 from onefold.node.resident import Resident
@@ -20,12 +21,32 @@ from onefold.node.sweeping import committed
 from onefold.store.contract import Query, Remove, Row, Space
 from onefold.terms.errors import WaitsForCode
 from onefold.terms.ids import ActorId, principal_text
-from onefold.terms.typed import UnknownKind
+
+WAITING = 1_000  # actors known by name to wait; each is noted again when it is next wanted
 
 AnyModule = Module[Any, Any, Any, Any, Any]
 
 _N, _ACTOR, _PREV = TURN.at["n"], TURN.at["actor"], TURN.at["prev"]
 _SEQ, _AT = TURN.at["seq"], TURN.at["at"]
+
+
+class Waits:
+    """Actors that were wanted and wait for code, with why and since when. The oldest give way beyond WAITING."""
+
+    def __init__(self) -> None:
+        self.known: dict[ActorId, tuple[WaitsForCode, int]] = {}
+
+    def note(self, at: ActorId, fault: BaseException, now: int) -> None:
+        """Reading the actor failed at `now` (ms)."""
+        if isinstance(fault, WaitsForCode):
+            since = self.known[at][1] if at in self.known else now
+            self.known[at] = (fault, since)
+            if len(self.known) > WAITING:
+                del self.known[next(iter(self.known))]
+
+    def over(self, at: ActorId) -> None:
+        """The actor could be read."""
+        self.known.pop(at, None)
 
 
 def row_of(at: ActorId) -> Query:
@@ -46,8 +67,8 @@ async def woken(space: Space, module: AnyModule, at: ActorId) -> Resident:
     start = await _reach_back(space, module, turns)
     try:
         state = rebuild(module, turns, start)
-    except UnknownKind as unknown:
-        raise WaitsForCode(at.kind, at.key, unknown.kind) from None
+    except Unreadable as fact:
+        raise WaitsForCode(at.kind, at.key, fact.kind, fact.why) from None
     seq, last, now = (turns[0][_SEQ], turns[0][_N], turns[0][_AT]) if turns else (0, None, 0)
     snapshot_seq = 0 if start is None else start.seq
     behind = len(turns) if start is None else start.index

@@ -38,8 +38,10 @@ __all__ = [
     "OpenApproval",
     "Page",
     "ParkedItem",
+    "Pruned",
     "Receipt",
     "Started",
+    "Swept",
     "Verdict",
 ]
 
@@ -83,6 +85,24 @@ class Facts(Page[dict[str, Any]], Protocol):
 
     @property
     def begins(self) -> int | None: ...
+
+
+class Pruned(Protocol):
+    """What a prune came to: how many facts went, and the number of the first that is kept."""
+
+    @property
+    def facts(self) -> int: ...
+    @property
+    def begins(self) -> int: ...
+
+
+class Swept(Protocol):
+    """How many replies and runs went, or would."""
+
+    @property
+    def replies(self) -> int: ...
+    @property
+    def runs(self) -> int: ...
 
 
 class JournalRow(Protocol):
@@ -333,6 +353,10 @@ class Host(Protocol):
     async def actors(
         self, module: str, *, prefix: str = "", limit: int = 100, after: str | None = None, caller: Caller
     ) -> Page[dict[str, Any]]: ...
+    async def prune_named(self, module: str, key: str, *, caller: Caller) -> Pruned: ...
+    async def sweep(
+        self, *, runs: int | None = None, replies: int | None = None, dry_run: bool = False, caller: Caller
+    ) -> Swept: ...
     async def parked_list(self, *, caller: Caller) -> Sequence[ParkedItem]: ...
     async def parked_retry(self, id: str, *, caller: Caller) -> None: ...
     async def parked_drop(self, id: str, *, reason: str, caller: Caller) -> None: ...

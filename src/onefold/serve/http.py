@@ -20,6 +20,7 @@ from onefold.serve.door import Host
 from onefold.serve.front import Front, agents
 from onefold.serve.health import Health
 from onefold.serve.hooks import Hooks
+from onefold.serve.keeping import Keeping
 from onefold.serve.mcp.agents import Agents
 from onefold.serve.openapi import Document
 from onefold.serve.routes import Answer, Ask, Route, Table
@@ -55,6 +56,7 @@ def asgi_app(host: Host, *, allowed_hosts: Sequence[str] = ()) -> Front:
             *Hooks(host).routes(),
             *Runs(host, waits).routes(),
             *Modules(host).routes(),
+            *Keeping(host).routes(),
             *Approvals(host).routes(),
             *Health(host, counts).routes(),
             Route("GET", "/openapi.json", document.show, ANY_RIGHT),

@@ -77,7 +77,7 @@ _DECISION: Final = {
 
 def common() -> dict[str, Any]:
     """The paths that every application has."""
-    return {**_looking_at_runs(), **_telling_runs(), **_tables(), **_modules(), **_parked(), **_health()}
+    return {**_looking_at_runs(), **_telling_runs(), **_tables(), **_modules(), **_keeping(), **_parked(), **_health()}
 
 
 def _looking_at_runs() -> dict[str, Any]:
@@ -232,6 +232,39 @@ def _modules() -> dict[str, Any]:
                 _facts(),
                 parameters=[*_path("module", "key"), _LIMIT, after],
                 refused=("422",),
+            )
+        },
+    }
+
+
+def _keeping() -> dict[str, Any]:
+    duration = {"type": "string", "minLength": 1}
+    sweep = {
+        "type": "object",
+        "properties": {"runs": duration, "replies": duration, "dry_run": {"type": "boolean"}},
+        "additionalProperties": False,
+    }
+    count = {"type": "integer", "minimum": 0}
+    return {
+        "/sweep": {
+            "post": _operation(
+                "sweep",
+                "operation",
+                "Take away ended runs and replies that are older than this, or than the settings say.",
+                of(["runs", "replies", "dry_run"], runs=count, replies=count, dry_run={"type": "boolean"}),
+                body=_json(sweep, required=False),
+                refused=("413", "422"),
+            )
+        },
+        "/modules/{module}/{key}/prune": {
+            "post": _operation(
+                "prune",
+                "operation",
+                "Take away an actor's facts behind its latest snapshot.",
+                of(["facts", "begins"], facts=count, begins=count),
+                parameters=_path("module", "key"),
+                body=_json(_EMPTY, required=False),
+                refused=("413", "422"),
             )
         },
     }

@@ -163,7 +163,9 @@ class AlreadyDone(CallerError):
 
     def __init__(self, id: str) -> None:
         self.id = id
-        super().__init__(f"{_short(id)!r} was done before and its reply is no longer kept. It was not done again.")
+        super().__init__(
+            f"{_short(id)!r} was done before and its reply is no longer there to give. It was not done again."
+        )
 
 
 class NotOwner(CallerError):
@@ -247,15 +249,14 @@ class Contended(HostError):
 
 
 class WaitsForCode(HostError):
-    """An actor holds a fact that this code does not know. It is left alone, not guessed at."""
+    """An actor holds a fact that this code does not know, or cannot read: `why`. It is left alone, not guessed at."""
 
-    def __init__(self, module: str, key: str, fact: str) -> None:
-        self.module = module
-        self.key = key
-        self.fact = fact
+    def __init__(self, module: str, key: str, fact: str, why: str | None = None) -> None:
+        self.module, self.key, self.fact, self.why = module, key, fact, why
+        cannot = "this code does not know" if why is None else f"this code cannot read ({why})"
         super().__init__(
-            f"{module} {_short(key)!r} holds a fact {fact!r} that this code does not know. It waits unchanged; "
-            "start the version that wrote it."
+            f"{module} {_short(key)!r} holds a fact {fact!r} that {cannot}. It waits unchanged; "
+            "start the version that wrote it, or give the module an `upgrade` for it."
         )
 
 
