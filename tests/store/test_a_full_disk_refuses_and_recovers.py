@@ -14,16 +14,9 @@ from onefold.store.contract import Append, Done, Put, Query, Refused, Unknown
 from onefold.store.sqlite import SqliteWorld
 from onefold.terms.errors import StoreUnavailable
 from tests.store.child import clock
+from tests.store.namespace import in_a_namespace
 from tests.store.shorthand import turn, writing
 from tests.store.tables import OWED, SCHEMA, SENT, TURN
-
-
-def in_a_namespace(script: str, *arguments: object) -> list[str]:
-    """Run a shell script with mounts of its own; its lines of output."""
-    command = ["unshare", "--mount", "sh", "-euc", script, sys.executable, *map(str, arguments)]
-    run = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
-    assert run.returncode == 0, run.stderr
-    return run.stdout.splitlines()
 
 
 async def test_a_statement_that_finds_no_room_fails_the_batch_and_its_bodies_run_singly(tmp_path: Path) -> None:
@@ -151,62 +144,6 @@ asyncio.run(main(Path(sys.argv[1])))
     assert lines[0].startswith("The store 'main' cannot be used now: its ")
     assert "read-only" in lines[0].lower()
     assert lines[1:] == ["2"]
-
-
-@pytest.mark.needs_root
-def test_a_power_cut_takes_nothing_that_was_acknowledged(tmp_path: Path) -> None:
-    """The filesystem is shut down under the writer, as by a power cut, and mounted again."""
-    script = """
-import asyncio, fcntl, os, struct, sys
-from pathlib import Path
-from onefold.store.contract import Append, Done, Unknown
-from onefold.store.sqlite import SqliteWorld
-from tests.store.shorthand import turn, writing
-from tests.store.tables import SCHEMA, TURN
-async def main(mount, cut_at):
-    world = SqliteWorld(mount / "store", clock=lambda: 1)
-    space = await world.open("main", [SCHEMA])
-    for number in range(cut_at + 5):
-        if number == cut_at:
-            handle = os.open(mount, os.O_RDONLY)
-            fcntl.ioctl(handle, 0x8004587D, struct.pack("I", 2))
-            os.close(handle)
-        outcome = await space.transact(writing(Append(TURN, [turn(space, number, "e")])))
-        print(type(outcome).__name__.lower(), flush=True)
-    world.abandon()
-asyncio.run(main(Path(sys.argv[1]), int(sys.argv[2])))
-"""
-    path, image, disk = tmp_path / "script.py", tmp_path / "image", tmp_path / "disk"
-    path.write_text(script)
-    disk.mkdir()
-    for cut_at in (1, 20, 333):
-        image.write_bytes(b"")
-        os.truncate(image, 64 << 20)
-        lines = in_a_namespace(
-            'mkfs.ext4 -q "$3"; mount -o loop "$3" "$2"; PYTHONPATH="$4" "$0" "$1" "$2" "$5" || true; umount "$2";'
-            ' mount -o loop "$3" "$2"; cp -r "$2/store" "$6"; umount "$2"',
-            path,
-            disk,
-            image,
-            os.getcwd(),
-            cut_at,
-            tmp_path / f"after{cut_at}",
-        )
-        assert lines[:cut_at] == ["done"] * cut_at
-        assert "done" not in lines[cut_at:], "acknowledged on a disk that was gone"
-        numbers = _numbers(tmp_path / f"after{cut_at}")
-        assert numbers[:cut_at] == list(range(cut_at)), "acknowledged, and gone"
-
-
-def _numbers(folder: Path) -> list[int]:
-    async def read() -> list[int]:
-        world = SqliteWorld(folder, clock=clock)
-        space = await world.open("main", [SCHEMA])
-        (rows,) = await space.look(Query(TURN, order=("n",)))
-        await world.close()
-        return [int(str(row[1])) for row in rows]
-
-    return asyncio.run(read())
 
 
 async def test_an_unknown_commit_is_looked_up(tmp_path: Path) -> None:

@@ -55,6 +55,7 @@ class FaultyDisk(Disk):
         self.opened: dict[str, int] = {}
         self.hit: list[tuple[Kind, str]] = []
         self.met = self.struck = 0
+        self.lies = False  # whether it says that it synced, and does not
         self._fails: Callable[[Kind, str], Error | None] = lambda kind, name: None
         self._handles: dict[int, str] = {}
         self.vfs = f"onefold-faulty-{next(_NUMBERS)}"
@@ -112,8 +113,9 @@ class FaultyDisk(Disk):
 
     def sync_folder(self, path: str) -> None:
         self.ask("folder", path)
-        super().sync_folder(path)
-        self.tape.record(NamesSynced())
+        if not self.lies:
+            super().sync_folder(path)
+            self.tape.record(NamesSynced())
 
     def open(self, path: str, flags: int) -> int:
         self.ask("open", path)
@@ -133,8 +135,9 @@ class FaultyDisk(Disk):
     def sync(self, handle: int) -> None:
         path = self._handles[handle]
         self.ask("sync", path)
-        super().sync(handle)
-        self.tape.record(Synced(self.file(path)))
+        if not self.lies:
+            super().sync(handle)
+            self.tape.record(Synced(self.file(path)))
 
     # --- for its VFS --------------------------------------------------------------------------------
 
@@ -188,9 +191,9 @@ class _Vfs(apsw.VFS):
         error = self._disk.judge("gone", path)
         if error is not None:
             raise _raised("gone", error)
-        super().xDelete(path, syncs)
+        super().xDelete(path, syncs and not self._disk.lies)
         self._disk.tape.gone(os.path.basename(path))
-        if syncs:
+        if syncs and not self._disk.lies:
             self._disk.tape.record(NamesSynced())
 
     def excepthook(self, kind: Any, fault: Any, trace: Any) -> Any:
@@ -232,9 +235,10 @@ class _Opened(apsw.VFSFile):
         error = self._disk.judge("sync", self._path)
         if error is not None:
             raise _raised("sync", error)
-        super().xSync(flags)
-        self._disk.tape.record(Synced(self._file, self._names))
-        self._names = False
+        if not self._disk.lies:
+            super().xSync(flags)
+            self._disk.tape.record(Synced(self._file, self._names))
+            self._names = False
 
     def excepthook(self, kind: Any, fault: Any, trace: Any) -> Any:
         """As of the VFS."""
