@@ -7,10 +7,12 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+import apsw
 import pytest
 
 from onefold.actuators.tables import RUNS
-from onefold.kernel.tables import ACTOR, KERNEL
+from onefold.kernel.chain import START, link
+from onefold.kernel.tables import ACTOR, KERNEL, TURN
 from onefold.store.contract import Append, Last
 from onefold.store.sqlite import SqliteWorld
 from onefold.terms.codec import parse
@@ -25,11 +27,11 @@ async def _grow(folder: Path, count: int, *, held: bool = False) -> SqliteWorld:
     world = SqliteWorld(folder, clock=clock)
     space = await world.open("main", (KERNEL,))
     for _ in range(count):
-        number = space.mint(ACTOR)
+        number, turn = space.mint(ACTOR), space.mint(TURN)
 
-        def body(number: int = number) -> Any:
+        def body(number: int = number, turn: int = turn) -> Any:
             yield ()
-            return Last((Append(ACTOR, [_actor(number)]),), None)
+            return Last((Append(ACTOR, [_actor(number)]), Append(TURN, [_turn(turn, number)])), None)
 
         await space.transact(body)
     await world.open("refund_order", (KERNEL, RUNS))
@@ -44,6 +46,18 @@ def _actor(number: int) -> tuple[Any, ...]:
     return tuple(number if column.name == ACTOR.key[0] else told[column.kind] for column in ACTOR.columns)
 
 
+def _turn(number: int, actor: int) -> tuple[Any, ...]:
+    """The first turn of an actor, with one fact."""
+    facts = b'[{"type":"Added"}]'
+    return (number, actor, 1, None, "d/e1", b"", None, facts, None, clock(), 0, link(START, facts))
+
+
+def _by_hand(folder: Path, sql: str) -> None:
+    db = apsw.Connection(str(folder / "main.db"))
+    db.execute(sql)
+    db.close()
+
+
 def test_a_whole_store_is_said_to_be_whole(typed: Any, tmp_path: Path) -> None:
     asyncio.run(_grow(tmp_path / "onefold-data", 3))
     ended = typed("doctor")
@@ -56,6 +70,17 @@ def test_json_has_every_file(typed: Any, tmp_path: Path) -> None:
     asyncio.run(_grow(tmp_path / "onefold-data", 3))
     found = parse(typed("doctor", "--json").stdout.encode())
     assert [(item["space"], item["state"]) for item in found["items"]] == [("main", "ok"), ("refund_order", "ok")]
+
+
+def test_a_fact_changed_by_hand_is_named_with_its_actor_and_turn(typed: Any, tmp_path: Path) -> None:
+    folder = tmp_path / "onefold-data"
+    asyncio.run(_grow(folder, 3))
+    _by_hand(folder, 'update _onefold_turn set facts=cast(\'[{"type":"Taken"}]\' as blob) where n=2')
+    for how in ((), ("--json",)):
+        ended = typed("doctor", *how)
+        assert ended.exit_code == 1
+        assert "k2 'k2', turn 2: its facts are not those that were committed here" in ended.stdout
+    assert "refund_order: ok" in typed("doctor").stdout
 
 
 def test_an_empty_folder_is_no_fault(typed: Any) -> None:

@@ -77,7 +77,7 @@ async def test_an_actor_with_a_fact_this_code_does_not_know_is_left_alone(stages
     (rows,) = await space.look(Query(TURN))
     before = rows[0]
     unknown = b'[{"type":"OfTomorrow","x":1}]'
-    turn = (space.mint(TURN), before[1], 2, before[0], "d/d2", b"", b"null", unknown, None, before[9], 1)
+    turn = (space.mint(TURN), before[1], 2, before[0], "d/d2", b"", b"null", unknown, None, before[9], 1, None)
     await append(space, TURN, [turn])
     await stage.crash()
 

@@ -89,7 +89,22 @@ async def test_an_actor_that_waits_for_other_code_stands_in_front_of_nobody(
     await append(
         space,
         TURN,
-        [(space.mint(TURN), last[1], 9, last[0], "d/x", b"", b"null", b'[{"type":"OfTomorrow"}]', None, last[9], 1)],
+        [
+            (
+                space.mint(TURN),
+                last[1],
+                9,
+                last[0],
+                "d/x",
+                b"",
+                b"null",
+                b'[{"type":"OfTomorrow"}]',
+                None,
+                last[9],
+                1,
+                None,
+            )
+        ],
     )
     caplog.set_level(logging.WARNING)
     await stage.advance("61 minutes")

@@ -1,7 +1,7 @@
 """cli.doctor - is the store whole, and does it hold everything that was acknowledged?
 
-For: `onefold doctor`: each file's check, its size, its mark; `--accept-rollback` when a file was lost
-for good.
+For: `onefold doctor`: each file's check, its size, its mark, the chain of each actor's facts;
+`--accept-rollback` when a file was lost for good.
 Never: runs anything of the app; repairs; touches a store that an app holds.
 Was wrong once: checking by starting the app. The restored backup sent its month-old mails first.
 """
@@ -32,7 +32,7 @@ COLUMNS = ("space", "bytes", "wal_bytes", "turns", "state")
 @click.option("--accept-rollback", is_flag=True, help="Go on with files that end before what was acknowledged.")
 @json_option
 def doctor(store: str | None, accept_rollback: bool, as_json: bool) -> None:
-    """Check the store's files, and that nothing acknowledged is missing."""
+    """Check the store's files, that nothing acknowledged is missing, and that no history was changed."""
     import os
 
     from onefold.host.config import find, settle
@@ -43,27 +43,30 @@ def doctor(store: str | None, accept_rollback: bool, as_json: bool) -> None:
     if config.folder is None:
         raise click.UsageError("This store is in memory and ends with its process; there is nothing to check.")
     files = list(checkup(config.folder))
-    refused = {file.space: error for file in files if (error := _refused(config, file, accept_rollback)) is not None}
-    _print(config, files, refused, as_json)
-    click.get_current_context().exit(_ends_with(files, refused))
+    found = {file.space: _look(config, file, accept_rollback) for file in files}
+    refused = {space: told for space, told in found.items() if isinstance(told, OnefoldError)}
+    broken = {space: told for space, told in found.items() if isinstance(told, list) and told}
+    _print(config, files, refused, broken, as_json)
+    click.get_current_context().exit(_ends_with(files, refused, broken))
 
 
-def _refused(config: Config, file: File, accept_rollback: bool) -> OnefoldError | None:
-    """Why the space cannot be opened; None when it can. A held one was judged by the process that opened it."""
+def _look(config: Config, file: File, accept_rollback: bool) -> OnefoldError | list[str]:
+    """Why the space cannot be opened; where its histories break when it can. A held one was judged by the
+    process that opened it, and its histories are not read while it grows."""
     if file.holder is not None:
-        return StoreLocked(file.space, file.holder) if accept_rollback else None
+        return StoreLocked(file.space, file.holder) if accept_rollback else []
     if file.faults and not accept_rollback:
-        return None
+        return []
     try:
-        asyncio.run(_open(config, file.space, accept_rollback))
+        return asyncio.run(_open(config, file.space, accept_rollback))
     except OnefoldError as error:
         return error
-    return None
 
 
-async def _open(config: Config, space: str, accept_rollback: bool) -> None:
-    """Open one space as the app would, and close it again."""
+async def _open(config: Config, space: str, accept_rollback: bool) -> list[str]:
+    """Open one space as the app would, follow its histories, and close it again."""
     from onefold.actuators.tables import RUNS
+    from onefold.host.audit import audit
     from onefold.host.clock import WallClock
     from onefold.host.core import MAIN
     from onefold.host.opening import make_world
@@ -71,16 +74,22 @@ async def _open(config: Config, space: str, accept_rollback: bool) -> None:
 
     world = make_world(config, WallClock(), accept_rollback=accept_rollback)
     try:
-        await world.open(space, (KERNEL,) if space == MAIN else (KERNEL, RUNS))
+        return await audit(await world.open(space, (KERNEL,) if space == MAIN else (KERNEL, RUNS)))
     finally:
         await world.close()
 
 
-def _print(config: Config, files: Sequence[File], refused: dict[str, OnefoldError], as_json: bool) -> None:
+def _print(
+    config: Config,
+    files: Sequence[File],
+    refused: dict[str, OnefoldError],
+    broken: dict[str, list[str]],
+    as_json: bool,
+) -> None:
     rows: list[dict[str, Any]] = []
     for file in files:
         error = refused.get(file.space)
-        state = "; ".join((*file.faults, *([str(error)] if error else ()))) or "ok"
+        state = "; ".join((*file.faults, *([str(error)] if error else ()), *broken.get(file.space, ()))) or "ok"
         held = {"holder": file.holder} if file.holder else {}
         sizes = {"space": file.space, "bytes": file.bytes, "wal_bytes": file.wal_bytes, "turns": file.turns}
         rows.append({**sizes, "state": state, **held})
@@ -90,11 +99,13 @@ def _print(config: Config, files: Sequence[File], refused: dict[str, OnefoldErro
     click.echo(f"store {config.folder}")
     show.table(rows, COLUMNS[:-1], empty="There is nothing in it yet.")
     for row in rows:
-        holder = f" (held by {row['holder']})" if "holder" in row else ""
+        holder = ""
+        if "holder" in row:
+            holder = f" (held by {row['holder']}; its histories are followed when nobody holds it)"
         click.echo(f"{row['space']}: {show.plain(row['state'])}{holder}")
 
 
-def _ends_with(files: Sequence[File], refused: dict[str, OnefoldError]) -> int:
+def _ends_with(files: Sequence[File], refused: dict[str, OnefoldError], broken: dict[str, list[str]]) -> int:
     if any(error.exit == HELD for error in refused.values()):
         return HELD
-    return FAILED if refused or any(file.faults for file in files) else DONE
+    return FAILED if refused or broken or any(file.faults for file in files) else DONE

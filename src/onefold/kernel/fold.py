@@ -17,6 +17,7 @@ from typing import Any
 
 import msgspec
 
+from onefold.kernel.chain import START, link
 from onefold.kernel.module import Module
 from onefold.kernel.port import Inner, Local, Port
 from onefold.kernel.words import Decision, Owed
@@ -71,6 +72,7 @@ class Base:
     last: int | None
     at: int
     turns: int = 0  # since the snapshot's, declines too: each is read when the actor wakes
+    link: bytes = START
 
 
 @dataclass(slots=True)
@@ -83,6 +85,7 @@ class Folded:
     snapshot_seq: int
     n: int
     turn: Row
+    link: bytes
     reply: Any
     owed: list[Outstanding]
     named: list[tuple[int, str, bytes]]  # keys the module named: owed row number, key, digest of its bytes
@@ -152,8 +155,9 @@ class Folder:
             for item in decision.owed:
                 self._owe(base, event, item, now, owed, known, local)
             owes = _names.encode([(item.port, item.key) for item in decision.owed])
-        turn = (n, base.actor, seq, base.last, event, digest, reply_bytes, written, owes, now, 0)
-        return Folded(state, facts, seq, snapshot_seq, n, turn, reply, owed, named, local)
+        sealed = link(base.link, written)
+        turn = (n, base.actor, seq, base.last, event, digest, reply_bytes, written, owes, now, 0, sealed)
+        return Folded(state, facts, seq, snapshot_seq, n, turn, sealed, reply, owed, named, local)
 
     def _owe(
         self,

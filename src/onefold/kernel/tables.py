@@ -13,7 +13,9 @@ an actor, `sent` the keys a module named itself, so that a name is never used fo
 
 from __future__ import annotations
 
-from onefold.store.contract import Chain, Column, Create, Migration, Schema, Table
+from dataclasses import replace
+
+from onefold.store.contract import AddColumn, Chain, Column, Create, Migration, Schema, Table
 
 ACTOR = Table(
     "actor",
@@ -43,12 +45,14 @@ TURN = Table(
         Column("owes", "bytes", null=True),  # a JSON array of [port, key]
         Column("at", "int"),
         Column("gen", "int"),
+        Column("link", "bytes", null=True),  # see kernel.chain; None in turns from before there were links
     ),
     key=("n",),
     serial=True,
     unique=(("actor", "event"),),
     chain=Chain(by="actor", prev="prev"),
 )
+_FIRST_TURN = replace(TURN, columns=TURN.columns[:-1])
 
 OWED = Table(
     "owed",
@@ -100,7 +104,9 @@ KERNEL = Schema(
     "kernel",
     (ACTOR, TURN, OWED, SENT, ALARM, SWEPT),
     (
-        Migration(1, oldest=1, steps=(Create(ACTOR), Create(TURN), Create(OWED), Create(SENT), Create(ALARM))),
+        Migration(1, oldest=1, steps=(Create(ACTOR), Create(_FIRST_TURN), Create(OWED), Create(SENT), Create(ALARM))),
         Migration(2, oldest=1, steps=(Create(SWEPT),)),
+        # Code that knows no links would leave a hole in the chain of whatever it folds.
+        Migration(3, oldest=3, steps=(AddColumn("turn", TURN.columns[-1]),)),
     ),
 )

@@ -19,11 +19,12 @@ from collections.abc import Callable, Container, Generator, Mapping
 from datetime import datetime
 from typing import Any, Protocol
 
-from onefold.kernel.alarm import Alarm, after_failure, soonest, tightened
-from onefold.kernel.drain import FRESH_MS, looked_at
+from onefold.kernel.alarm import Alarm, tightened
+from onefold.kernel.drain import looked_at
 from onefold.kernel.fold import Folded, Folder
 from onefold.kernel.retain import lapsed
 from onefold.kernel.tables import TURN
+from onefold.node.arming import Arming
 from onefold.node.batch import Batch, Beside, Retake
 from onefold.node.resident import Resident, Turn
 from onefold.store.contract import Answer, Body, Done, Last, Outcome, Query, Refusal, Refused, Row, Space, Unknown, Verb
@@ -50,7 +51,7 @@ class Retaken(OnefoldError):
     """Stays inside the node: a fold this one stood on was refused, so this one is taken again."""
 
 
-class Lane:
+class Lane(Arming):
     """A party of its space's commits. One lane a space; turns of one actor keep their order."""
 
     def __init__(
@@ -203,6 +204,7 @@ class Lane:
         base.turns = base.turns + 1 if base.snapshot_seq == folded.snapshot_seq else 0
         base.snapshot_seq = folded.snapshot_seq
         base.last = folded.n
+        base.link = folded.link
         base.at = now
         for item in folded.owed:
             resident.coming[item.n] = item
@@ -228,65 +230,7 @@ class Lane:
             batch.alarms[resident] = turn.alarm
         batch.turns.append(turn)
 
-    # --- the alarm row --------------------------------------------------------------------
-
-    def _row(self, batch: Batch, resident: Resident) -> Alarm:
-        """The alarm row as it will be once all that is decided is committed."""
-        row = batch.alarms.get(resident)
-        if row is None:
-            decided = (one.alarms[resident] for one in reversed(self._flying) if resident in one.alarms)
-            row = next(decided, resident.alarm) if self._flying else resident.alarm
-        return row
-
-    def _arm(self, batch: Batch, turn: Turn, folded: Folded, now: int, *, exact: bool) -> None:
-        """Write the alarm row if it must be: tightened, or `exact` after a ring and when an actor comes to rest."""
-        resident = turn.resident
-        wake = folded.wake
-        row = self._row(batch, resident)
-        if resident.failed_wake is not None:
-            if wake == resident.failed_wake:
-                wake = row.at
-            else:
-                resident.failed_wake = None
-                row = Alarm(row.at, 0, None, row.written)
-        due = wake
-        if folded.owed:
-            owed = min(item.next_at for item in folded.owed if item.next_at is not None)
-            due = soonest(wake, owed if owed > now else now + FRESH_MS)
-        if exact:
-            due = soonest(due, self._owed_due(resident, now, turn.removes))
-            if due != row.at:
-                batch.alarms[resident] = Alarm() if due is None else Alarm(due, row.tries, row.error, True)
-        elif tightened(row, due):
-            batch.alarms[resident] = Alarm(due, row.tries, row.error, True)
-
-    def _owed_due(self, resident: Resident, now: int, without: int | None = None) -> int | None:
-        """The soonest instant at which an outstanding row must be looked at again, uncommitted ones too."""
-        rows = {**resident.owed, **resident.coming} if resident.coming else resident.owed
-        return min(
-            (looked_at(item, now) for item in rows.values() if item.next_at is not None and item.n != without),
-            default=None,
-        )
-
-    def _stirred(self, batch: Batch, turn: Turn, now: int, fault: OnefoldError | None) -> None:
-        """An alarm that changed nothing: it was early, or its wake failed."""
-        resident = turn.resident
-        try:
-            wake = resident.module.wakes_at(resident.base.state)
-        except Exception as raised:  # noqa: BLE001 - the door: a module that cannot say when has failed to wake now
-            base = resident.base
-            wake, fault = now, DecideFailed(base.kind, base.key, type(raised).__name__, str(raised))
-        owed = self._owed_due(resident, now)
-        if wake is not None and wake <= now:
-            resident.failed_wake = wake
-            row = after_failure(self._row(batch, resident), now, str(fault) if fault else NO_CHANGE)
-            if owed is not None and (row.at is None or owed < row.at):
-                row = Alarm(owed, row.tries, row.error, True)
-        else:
-            due = soonest(wake, owed)
-            row = Alarm() if due is None else Alarm(due, 0, None, True)
-        batch.alarms[resident] = row
-        batch.turns.append(turn)
+    # --- faults, and turns beside an author's SQL ---------------------------------------------------
 
     def _failed(self, batch: Batch, turn: Turn, now: int, fault: OnefoldError) -> None:
         if turn.event is None:
@@ -383,9 +327,6 @@ class Lane:
         if not resident.gone:
             resident.gone = True
             self._after.dropped(resident)
-
-
-NO_CHANGE = "the alarm was folded and changed nothing, yet its wake is still due"
 
 
 def _run(batch: Batch) -> Generator[tuple[Verb, ...], tuple[Answer, ...], Last[None]]:

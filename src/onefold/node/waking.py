@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from onefold.kernel.alarm import Alarm
+from onefold.kernel.chain import START
 from onefold.kernel.fold import Base
 from onefold.kernel.module import Module
 from onefold.kernel.prune import SLICE, Behind, Pruned, emptied, first_kept, older, opened
@@ -27,7 +28,7 @@ WAITING = 1_000  # actors known by name to wait; each is noted again when it is 
 AnyModule = Module[Any, Any, Any, Any, Any]
 
 _N, _ACTOR, _PREV = TURN.at["n"], TURN.at["actor"], TURN.at["prev"]
-_SEQ, _AT = TURN.at["seq"], TURN.at["at"]
+_SEQ, _AT, _LINK = TURN.at["seq"], TURN.at["at"], TURN.at["link"]
 
 
 class Waits:
@@ -72,7 +73,8 @@ async def woken(space: Space, module: AnyModule, at: ActorId) -> Resident:
     seq, last, now = (turns[0][_SEQ], turns[0][_N], turns[0][_AT]) if turns else (0, None, 0)
     snapshot_seq = 0 if start is None else start.seq
     behind = len(turns) if start is None else start.index
-    base = Base(number, slot, at.kind, at.principal, at.key, state, seq, snapshot_seq, last, now, behind)
+    link: Any = (turns[0][_LINK] if turns else None) or START
+    base = Base(number, slot, at.kind, at.principal, at.key, state, seq, snapshot_seq, last, now, behind, link)
     alarm = Alarm(alarms[0][3], alarms[0][4], alarms[0][5], True) if alarms else Alarm()
     resident = Resident(module, base, alarm, fresh=False)
     resident.owed = {item.n: item for item in owed_rows(owed)}
