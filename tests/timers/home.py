@@ -41,6 +41,7 @@ class Owner:
         self.keys: list[str] = []
         self.at: list[datetime] = []
         self.failing: list[Exception] = []
+        self.taken: list[TickId] = []  # those that were confirmed
         self.clock: Any = None
         self.meanwhile: Any = None  # a coroutine function run while the send is in flight
 
@@ -53,6 +54,7 @@ class Owner:
                 await self.meanwhile(tick)
             if self.failing:
                 raise self.failing.pop(0)
+            self.taken.append(tick.id)
 
         self.port: Port[Tick, None] = remind
 

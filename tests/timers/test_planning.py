@@ -15,7 +15,7 @@ from onefold.almanac import At, Every, Key, next_instant, rule_of
 from onefold.almanac import triggers as almanac_triggers
 from onefold.almanac import zones as almanac_zones
 from onefold.terms.instant import down, moment, up
-from onefold.timers import planning
+from onefold.timers import making, planning
 from onefold.timers.facts import Planned, Schedule, TickSealed, evolve
 from onefold.timers.planning import SPREAD_MS, anew, coming, moved, rings_at, spread
 from onefold.timers.words import TickId, schedule_id
@@ -42,7 +42,11 @@ def zone_data(release: str, **moves: str) -> Iterator[None]:
         almanac_zones._loaded.cache_clear()
         almanac_triggers._rule.cache_clear()
 
-    with patch.object(almanac_zones, "_data", other), patch.object(planning, "tz_version", lambda: release):
+    with (
+        patch.object(almanac_zones, "_data", other),
+        patch.object(planning, "tz_version", lambda: release),
+        patch.object(making, "tz_version", lambda: release),
+    ):
         forget()
         try:
             yield
