@@ -120,7 +120,7 @@ def on_answer(account: Account, answer: Answer[Sent | Dropped], now: datetime) -
 
 
 def on_alarm(account: Account, now: datetime) -> Decision[Fact, None]:
-    return Decision(facts=[Released(key, "too late") for key in (account.held or {})])
+    return Decision(facts=[Released(key, "too late") for key in sorted(account.held or {})])
 
 
 def evolve(account: Account, fact: Fact) -> Account:

@@ -20,6 +20,7 @@ DOORS = {
     "store": "one party's fault is its own outcome, and takes no other body of the commit along",
     "actuators": "effect execution: every fault of a step becomes a row",
     "serve": "every fault becomes a problem that a caller can read",
+    "testing": "what a module under test raises is for a law to judge",
 }
 
 

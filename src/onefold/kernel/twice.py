@@ -118,7 +118,7 @@ def _parts(value: Any) -> Iterator[tuple[str, Any]]:
             yield name, getattr(value, name)
 
 
-def _names(value: Any, kind: type) -> list[str]:
+def _names(value: Any, kind: Any) -> list[str]:
     if is_dataclass(value):
         return [field.name for field in fields(value)]
     declared = getattr(kind, "__struct_fields__", None) or getattr(kind, "__pydantic_fields__", None)
@@ -129,7 +129,12 @@ def _names(value: Any, kind: type) -> list[str]:
         slots = base.__dict__.get("__slots__", ())
         names.update(dict.fromkeys((slots,) if isinstance(slots, str) else slots))
     names.update(dict.fromkeys(getattr(value, "__dict__", ())))
-    return [name for name in names if not isinstance(getattr(kind, name, None), cached_property)]
+    compared = kind.__eq__ is not object.__eq__  # then what it keeps for itself is what equality may leave out
+    return [
+        name
+        for name in names
+        if not (compared and name.startswith("_")) and not isinstance(getattr(kind, name, None), cached_property)
+    ]
 
 
 def differing(first: Picture, then: Picture) -> str | None:

@@ -11,31 +11,48 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from onefold.testing.app import AwaitedApp, DurableApp
+    from onefold.testing.check import Check
     from onefold.testing.clock import VirtualClock
     from onefold.testing.host_suite import HOST_SUITE
+    from onefold.testing.laws import LAWS, Law, LawBroken, module_laws
     from onefold.testing.opening import Durable, every_crash, open
+    from onefold.testing.port_suite import PORT_SUITE, PortUnderTest
     from onefold.testing.stage import Killed, Stage, staged
     from onefold.testing.store_suite import STORE_SUITE
     from onefold.testing.stuck import Stuck, Unsettled
 
 __all__ = [
     "HOST_SUITE",
+    "LAWS",
+    "PORT_SUITE",
     "STORE_SUITE",
     "AwaitedApp",
+    "Check",
     "Durable",
     "DurableApp",
     "Killed",
+    "Law",
+    "LawBroken",
+    "PortUnderTest",
     "Stage",
     "Stuck",
     "Unsettled",
     "VirtualClock",
     "every_crash",
+    "module_laws",
     "open",
     "staged",
 ]
 
 _WHERE = {
     "HOST_SUITE": "host_suite",
+    "Check": "check",
+    "PORT_SUITE": "port_suite",
+    "PortUnderTest": "port_suite",
+    "LAWS": "laws",
+    "Law": "laws",
+    "LawBroken": "laws",
+    "module_laws": "laws",
     "STORE_SUITE": "store_suite",
     "AwaitedApp": "app",
     "Durable": "opening",
