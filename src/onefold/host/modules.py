@@ -83,7 +83,7 @@ class ModuleVerbs:
         found = self._core.catalog.module(module)
         value, written = parse_canonical(raw, "event")
         codecs = found.codecs
-        event = codecs.event.from_json(value)
+        event = codecs.event.arrived(written, value)
         at = ActorId(found.name, caller.principal, check_text(found.key(event), "key"))
         event_id = door_id(found.event_id(event))
         decide = self._core.node.kind(module).module.decide

@@ -4,13 +4,17 @@ For: calling a port with the sealed bytes, committing what it gave back, countin
 Never: rebuilds bytes; drops a row; sends a row twice at once.
 Was wrong once: a worker that polled for rows. Every effect waited for the next poll, and two
 workers needed a lease; the owner of an actor knows what it has just committed.
+
+Sends that never wait share one task, one after the other: a task each cost more than the fold that
+owed it. Once a send through a port has waited, those through that port get a task of their own.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
+from collections import deque
+from collections.abc import Callable, Coroutine, Mapping
 from functools import partial
 from typing import Any
 
@@ -50,12 +54,16 @@ class Sender:
         self._stand_in = stand_in
         self._tasks: set[asyncio.Task[None]] = set()
         self._leaving: set[tuple[ActorId, int]] = set()  # rows that are on their way, whoever holds them
+        self._queue: deque[tuple[Resident, Outstanding]] = deque()  # for the shared task
+        self._shared: asyncio.Task[None] | None = None
+        self._at: str | None = None  # the port through which the shared task is sending
+        self._slow: set[str] = set()  # ports a send through which has waited
         self._closing = False
         self.failures = 0
 
     @property
     def idle(self) -> bool:
-        return not self._tasks
+        return not self._tasks and not self._queue
 
     def send(self, resident: Resident, item: Outstanding) -> None:
         """Begin to send one row that is due. Returns at once."""
@@ -66,13 +74,45 @@ class Sender:
             return  # sent already by this process; the actor was read anew meanwhile, after a commit that failed
         self._leaving.add((resident.at, item.n))
         resident.sending += 1
-        task = asyncio.get_running_loop().create_task(self._send(resident, item))
+        if item.port in self._slow:
+            self._tasks.add(self._begin(self._send(resident, item)))
+            return
+        self._queue.append((resident, item))
+        if self._shared is None:
+            self._shared = self._begin(self._send_queued())
+
+    def _begin(self, sending: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        task = asyncio.get_running_loop().create_task(sending)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+        return task
+
+    async def _send_queued(self) -> None:
+        """Send what is queued, for as long as no send waits; from then on another task goes on with the rest."""
+        me = asyncio.current_task()
+        assert me is not None
+        asyncio.get_running_loop().call_soon(self._look_after, me)
+        try:
+            while self._queue and self._shared is me and not me.cancelling():
+                resident, item = self._queue.popleft()
+                self._at = item.port
+                await self._send(resident, item)
+        finally:
+            if self._shared is me:  # a port that cancelled the task it is in takes no other row with it
+                self._shared = self._begin(self._send_queued()) if self._queue and not self._closing else None
+
+    def _look_after(self, task: asyncio.Task[None]) -> None:
+        """The shared task has had its turn of the loop. Is it still busy? Then a send of it waits."""
+        if self._shared is not task:
+            return
+        if self._at is not None:
+            self._slow.add(self._at)
+        self._shared = self._begin(self._send_queued()) if self._queue else None
 
     async def close(self, grace_s: float) -> None:
         """Begin nothing more; let what is on its way finish for `grace_s` seconds, then abandon it under its key."""
         self._closing = True
+        self._queue.clear()
         if self._tasks:
             await asyncio.wait(tuple(self._tasks), timeout=grace_s)
         for task in tuple(self._tasks):

@@ -73,7 +73,8 @@ class SqliteEngine:
             Claim: lambda plan, verb: plan.claim(verb, self._now),
             Remove: lambda plan, verb: plan.remove(verb),
         }
-        self._asking = False  # whether `ready` was called, and nothing asked yet
+        self._ready = False  # whether `ready` was called, and its transaction not begun
+        self._asking = False  # whether nothing was asked since
         self._now = 0
         self._commits = 0
         self._changes = 0
@@ -167,15 +168,15 @@ class SqliteEngine:
 
     def ready(self) -> None:
         self._check()
-        self._asking = True
+        self._ready = self._asking = True
         for plan in self._chains:
             plan.ready()
 
     def begin(self) -> None:
-        self._asking = False
+        checked, self._ready, self._asking = self._ready, False, False
         if self.stands():
             self._send("commit")  # what the first question opened; nobody but us could write meanwhile
-        else:
+        elif not checked:
             self._check()
         try:
             self.file.begin()
@@ -186,7 +187,7 @@ class SqliteEngine:
     def run(self, verb: Verb) -> Answer:
         plan = self._plans.get(id(verb.table)) or self._plan(verb.table)
         try:
-            if self._asking:
+            if self._asking and not _is_one_look(verb):
                 self._asking = False
                 self.file.db.execute("begin")
             return self._verbs[type(verb)](plan, verb)
@@ -233,7 +234,7 @@ class SqliteEngine:
         self._commit(everything=False)
 
     def rollback(self) -> None:
-        self._asking = False
+        self._ready = self._asking = False
         for plan in self._chains:
             plan.rolled_back()
         self._marks.clear()
@@ -388,3 +389,8 @@ class SqliteEngine:
             raise ValueError(f"the space {self.name!r} has no table {table.name!r} declared like this")
         self._plans[id(plan.alias(table))] = plan
         return plan
+
+
+def _is_one_look(verb: Verb) -> bool:
+    """Whether it is one statement on the file. What is read by it alone is of one moment without a transaction."""
+    return type(verb) is Query and verb.keys is not None and len(verb.keys) == 1

@@ -175,6 +175,13 @@ class Codec(Generic[T]):
         except READING as fault:
             self._refuse_json(json, path, fault)
 
+    def arrived(self, written: bytes, json: Json) -> T:
+        """As `from_json`, of what `codec.parse_canonical` gave: its bytes, and the value they stand for."""
+        try:
+            return cast(T, self.node.read_written(written))
+        except READING as fault:
+            self._refuse_json(json, "", fault)
+
     def _refuse_json(self, json: Json, path: str, fault: BaseException, nothing_was: str = "started") -> NoReturn:
         faults = self.node.explain(json, path)
         for found in faults:

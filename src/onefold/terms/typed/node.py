@@ -109,11 +109,15 @@ class Node:
 
         By way of bytes: msgspec.convert makes the plan of a union anew each time, which takes three times as long.
         """
-        found = json
-        if self.wire is not Any:
-            if self._decode is None:
-                self._decode = msgspec.json.Decoder(self.asks).decode
-            found = self._decode(_encode(json))
+        if self.wire is Any:
+            return self.into(json) if self.into else json
+        return self.read_written(_encode(json))
+
+    def read_written(self, raw: bytes) -> Any:
+        """`read` of JSON that is bytes already."""
+        if self._decode is None:
+            self._decode = msgspec.json.Decoder(self.asks).decode
+        found = self._decode(raw)
         return self.into(found) if self.into else found
 
     def explain(self, json: Json, path: str) -> list[Fault]:
