@@ -245,6 +245,10 @@ class App:
     def parked(self) -> Parked:
         return Parked(self)
 
+    @property
+    def blobs(self) -> Blobs:
+        return Blobs(self)
+
 
 class _Verbs:
     """Verbs of one kind of thing, on an app and under its principal."""
@@ -313,3 +317,15 @@ class Parked(_Verbs):
 
     async def drop(self, id: str, reason: str) -> None:
         await self._host.parked_drop(id, reason=reason, caller=self._caller)
+
+
+class Blobs(_Verbs):
+    """`app.blobs`: bytes too large for an event, kept under their digest, each principal's its own."""
+
+    async def put(self, data: bytes) -> str:
+        """Durable when it answers. The same bytes give the same digest. Raises: TooLarge, OutcomeUnknown."""
+        return await self._host.blobs_put(data, caller=self._caller)
+
+    async def get(self, digest: str) -> bytes:
+        """The bytes, checked against their digest. Raises: NotFound, BlobDamaged."""
+        return await self._host.blobs_get(digest, caller=self._caller)

@@ -180,6 +180,10 @@ class App:
     def parked(self) -> Parked:
         return Parked(self)
 
+    @property
+    def blobs(self) -> Blobs:
+        return Blobs(self)
+
     def _held(self, receipt: receipts.Receipt[O]) -> Receipt[O]:
         return Receipt(self, receipt)
 
@@ -277,3 +281,13 @@ class Parked(_Verbs):
 
     def drop(self, id: str, reason: str) -> None:
         self._app.wait_for(self._app.awaited.parked.drop(id, reason))
+
+
+class Blobs(_Verbs):
+    """`app.blobs`."""
+
+    def put(self, data: bytes) -> str:
+        return self._app.wait_for(self._app.awaited.blobs.put(data))
+
+    def get(self, digest: str) -> bytes:
+        return self._app.wait_for(self._app.awaited.blobs.get(digest))

@@ -7,6 +7,7 @@ Was wrong once: a name on the package alone. `onefold.errors` worked as an attri
 
 from __future__ import annotations
 
+from onefold.terms.damage import BlobDamaged
 from onefold.terms.errors import (
     AlreadyDone,
     BadArguments,
@@ -54,6 +55,7 @@ __all__ = [
     "BadArguments",
     "BadSignature",
     "BadStatement",
+    "BlobDamaged",
     "Broken",
     "Busy",
     "CallerError",

@@ -165,6 +165,9 @@ class Failing:
             raise StoreUnavailable("space", "the disk is full")
         return await self.world.life.fold(event, id)
 
+    async def blob(self, digest: bytes, /) -> bytes:
+        return await self.world.life.blob(digest)
+
     async def author(self, step: Any, event_of: Any, /, *, id: str, budget_ms: int) -> Any:
         raise StoreUnavailable("space", "the disk is full")
 

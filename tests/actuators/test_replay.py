@@ -54,6 +54,9 @@ class Looking:
     async def fold(self, event: Any, id: str, /) -> Any:
         raise AssertionError(f"a replay folded {event!r}")
 
+    async def blob(self, digest: bytes, /) -> bytes:
+        raise AssertionError("every value is in its row")
+
     async def author(self, *args: Any, **more: Any) -> Any:
         raise AssertionError("a replay wrote")
 

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from onefold.terms import errors
+from onefold.terms.damage import BlobDamaged
 from onefold.terms.errors import BadArguments, Fault, Finding, LoadRefused, OnefoldError
 
 FAULTS = [Fault("amount", "must be at most 500", 900)]
@@ -36,6 +37,7 @@ TABLE: list[tuple[OnefoldError, str, int, str, int]] = [
     (errors.StoreLocked("data", "process 7"), "store_locked", 503, "same", 6),
     (errors.StoreRolledBack("main", 7, 5), "store_rolled_back", 503, "same", 6),
     (errors.StoreTooNew("main", 7, 5), "store_too_new", 503, "same", 6),
+    (BlobDamaged("sha256:00", "its file is gone"), "blob_damaged", 500, "same", 7),
     (errors.OwnedElsewhere("Room/a", "b", 1, 2), "owned_elsewhere", 421, "same", 6),
     (errors.RunFailed("run_1", "pay", "OSError", "no"), "run_failed", 500, "never", 1),
     (errors.RunCancelled("run_1", None), "run_cancelled", 409, "never", 1),

@@ -24,6 +24,8 @@ def test_every_limit_says_why() -> None:
 def test_what_one_limit_lets_in_the_next_can_hold() -> None:
     assert limits.MAX_KEY_BYTES <= limits.MAX_ID_BYTES
     assert limits.MAX_BODY_BYTES <= limits.MAX_ROW_BYTES
-    assert limits.REPLY_INLINE_BYTES <= limits.MAX_ROW_BYTES
+    assert limits.INLINE_BYTES <= limits.MAX_ROW_BYTES <= limits.MAX_BLOB_BYTES
+    assert limits.BLOB_PART_BYTES <= limits.MAX_ROW_BYTES
+    assert limits.BLOB_DELAY_MS <= limits.BLOB_GRACE_MS
     assert limits.QUEUE_PER_ACTOR <= limits.QUEUE_PER_SPACE
     assert limits.MAX_DURATION_MS < limits.MAX_INT

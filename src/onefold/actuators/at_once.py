@@ -25,6 +25,7 @@ from onefold.actuators.passloop import PassTask, Path
 from onefold.actuators.run import Run
 from onefold.actuators.state import INITIAL
 from onefold.actuators.words import Returned, Start, Started
+from onefold.kernel.blob import plain
 
 VERBS = frozenset({"step", "sleep", "sleep_until", "wait_for_event", "wait_for_approval", "db"})
 
@@ -64,7 +65,7 @@ def result_of(actuator: Actuator[Any, Any], start: Start, at: int) -> Raw | None
     """
     started = Started(start.run, start.program, at, start.input, start.key, start.principal)
     home = Pass(evolve(INITIAL, started), Nobody())
-    home.finish = lambda value: Raw(actuator.result.encode(value))
+    home.finish = lambda value: Raw(plain(actuator.result.encode(value)))
     run = Run(home, start.run, start.key, start.principal, actuator.name, actuator.ports)
     args = (run,) if actuator.model is None else (run, actuator.read_input(start.input))
     home.root = PassTask(actuator.function(*args), home.loop, Path("0"), copy_context())

@@ -17,6 +17,7 @@ from onefold.actuators.calls import StepCall
 from onefold.actuators.stepping import Acting, own
 from onefold.actuators.troubles import Unfit, told
 from onefold.actuators.words import Stepped, Trying
+from onefold.kernel.blob import plain
 from onefold.kernel.port import Port, StandIn, Step, unstopped
 from onefold.terms.errors import Broken, HostError, OwnedElsewhere, TooLarge
 from onefold.terms.ids import ActorId, leaving_key
@@ -53,7 +54,7 @@ def encoded(write: Callable[[Any], bytes], result: Any) -> Raw:
         raise Unfit(fault) from fault
     if len(raw) > RESULT_LIMIT:
         raise Unfit(TooLarge("the result", len(raw), RESULT_LIMIT))
-    return Raw(raw)
+    return Raw(plain(raw))
 
 
 class Attempt:

@@ -9,6 +9,7 @@ already shown the function what never was.
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from contextvars import Context, copy_context
 from hashlib import blake2b
@@ -26,13 +27,26 @@ from onefold.actuators.passloop import PassTask, Path
 from onefold.actuators.run import Run
 from onefold.actuators.state import GOING, State
 from onefold.actuators.troubles import Unfit
-from onefold.actuators.words import ENDINGS, ENTRIES, Diverged, Event, Fact, PassEnded, Rested, Waiting
+from onefold.actuators.words import (
+    ENDINGS,
+    ENTRIES,
+    Diverged,
+    Event,
+    EventKept,
+    EventTaken,
+    Fact,
+    PassEnded,
+    Rested,
+    Waiting,
+)
+from onefold.kernel.blob import filled, note, pointers
 from onefold.kernel.port import StandIn
 from onefold.store.contract import Tx
 from onefold.terms.errors import CallerError
 from onefold.terms.ids import ActorId
 
 T = TypeVar("T")
+TWICE = frozenset({EventKept, EventTaken})  # facts with a value that a later fact of the same pass may hold
 
 
 class Actor(Protocol):
@@ -51,6 +65,9 @@ class Actor(Protocol):
     def fold(self, event: Event, id: str, /) -> Awaitable[Any]:
         """Fold an event of the source `step`; answered after its commit. Raises: HostError, OwnedElsewhere."""
 
+    async def blob(self, digest: bytes, /) -> bytes:
+        """The bytes that a value of this run points at. Raises: BlobDamaged, StoreUnavailable."""
+
     def author(
         self, step: Callable[[Tx], T], event_of: Callable[[T], Event], /, *, id: str, budget_ms: int
     ) -> Awaitable[Any]:
@@ -63,22 +80,39 @@ async def run_pass(actor: Actor, actuator: Actuator[Any, Any]) -> PassEnded:
     Cancelling it abandons running steps and journals nothing more. Raises: HostError, OwnedElsewhere
     when a fold failed; the pass may then be run again from the start.
     """
-    return await Execution(actor, actuator).whole()
+    return await Execution(actor, actuator, await kept_aside(actor)).whole()
+
+
+async def kept_aside(actor: Actor) -> dict[bytes, bytes]:
+    """The long values that this run's rows only point at, by digest. A replay needs them all."""
+    known: dict[bytes, bytes] = {}
+    while True:
+        state = actor.state
+        aside = pointers(state).union(*map(pointers, state.journal), *map(pointers, state.kept))
+        missing = aside - known.keys()
+        if not missing:
+            return known
+        for wanted in missing:
+            known[wanted] = await actor.blob(wanted)
 
 
 class Execution:
     """One pass and the steps it has running: the executor its Pass asks."""
 
-    def __init__(self, actor: Actor, actuator: Actuator[Any, Any]) -> None:
+    def __init__(self, actor: Actor, actuator: Actuator[Any, Any], known: dict[bytes, bytes]) -> None:
+        """`known`: the long values that the run's state points at, by digest."""
         self.actor = actor
         self.actuator = actuator
         self.host = asyncio.get_running_loop()
         self.tasks: dict[str, asyncio.Task[None]] = {}
         self.done = False
         self.fault: BaseException | None = None
-        self.state = actor.state
+        self.known = known
+        self.state = filled(actor.state, known) if known else actor.state
         self.owner = ActorId(actuator.name, self.state.principal, self.state.run)
         self.home = Pass(self.state, self)
+        if known:
+            self.home.queue = deque(filled(entry, known) for entry in self.state.journal)
         self.crossing: Crossing | None = None
         self.own = Own(copy_context())
 
@@ -168,6 +202,8 @@ class Execution:
         entries = []
         for fact in facts:
             kind = type(fact)
+            if kind in TWICE:
+                fact = self._entry(fact)
             if kind in ENTRIES:
                 entries.append(fact)
                 if fact.call == self.own.call:  # type: ignore[union-attr]
@@ -178,6 +214,11 @@ class Execution:
         if entries:
             home.came(entries)  # type: ignore[arg-type]
             self._advance()
+
+    def _entry(self, fact: Any) -> Any:
+        """A fact as it came. The state now only points at a long value of it, and may show it again."""
+        note(fact, self.known)
+        return filled(fact, self.known)
 
     # --- what the pass asks -----------------------------------------------------------------------
 

@@ -16,6 +16,7 @@ from msgspec import Raw, Struct
 
 from onefold.actuators.parts import NULL
 from onefold.actuators.state import Open, State
+from onefold.kernel.blob import raw_pointed
 from onefold.terms.instant import moment, text
 
 POLL_WAITING, POLL_RUNNING = 20, 2
@@ -57,7 +58,6 @@ class Picture(Struct, frozen=True, omit_defaults=True):
     trouble: Trouble | None = None
     reason: str | None = None
     result: Raw = NULL
-    input: Raw = NULL
 
 
 @dataclass(frozen=True)
@@ -102,7 +102,7 @@ def receipt_of(picture: Picture) -> Receipt:
         key=picture.key,
         started_at=moment(picture.started_at),
         updated_at=moment(picture.updated_at),
-        output=picture.result if picture.status == "done" else None,
+        output=picture.result if picture.status == "done" and raw_pointed(picture.result) is None else None,
     )
 
 
@@ -120,7 +120,6 @@ def picture(state: State) -> Picture:
         trouble=_trouble(state),
         reason=state.reason,
         result=state.result,
-        input=state.input,
     )
 
 

@@ -22,6 +22,8 @@ from onefold.actuators.words import Ask, Decided, Verdict
 from onefold.host.caller import Caller
 from onefold.host.core import Core
 from onefold.host.links import Bound, Choice, make, read
+from onefold.kernel.blob import plain
+from onefold.kernel.port import Port, Step, dedupes
 from onefold.store.contract import Query
 from onefold.terms.codec import digest
 from onefold.terms.errors import Contended, NotFound
@@ -103,7 +105,7 @@ class ApprovalVerbs:
                 (rows,) = await space.look(page)
                 for row in rows:
                     at = ActorId(name, principal_of(str(row[RUN.at["principal"]])), str(row[RUN.at["run"]]))
-                    found.extend(_open(await self._core.node.read(at)))
+                    found.extend(_open(await self._whole(at)))
                 last = rows[-1][0] if len(rows) == PAGE else None
                 await asyncio.sleep(0)  # many runs may sleep here, and others want their turn
         return sorted(found, key=lambda each: each.since)
@@ -130,14 +132,14 @@ class ApprovalVerbs:
         bound, at = await self._bound(token)
         if bound is None or at is None:
             return LinkPage("unknown")
-        return _page(bound, await self._core.node.read(at))
+        return _page(bound, await self._whole(at))
 
     async def link_decide(self, token: str, *, choice: Choice, reason: str | None, by: str | None = None) -> LinkPage:
         """Decide through a link: one event, so the first tap counts and every other shows what was decided."""
         bound, at = await self._bound(token)
         if bound is None or at is None:
             return LinkPage("unknown")
-        page = _page(bound, await self._core.node.read(at))
+        page = _page(bound, await self._whole(at))
         if page.state != "open":
             return page
         if choice != bound.choice:
@@ -145,8 +147,13 @@ class ApprovalVerbs:
         verdict = await self._decide_as(
             at, page.name, choice == "approve", by or "whoever held the link", reason, None, None, bound.call
         )
-        after = _page(bound, await self._core.node.read(at))
+        after = _page(bound, await self._whole(at))
         return replace(after, outcome="decided") if verdict.outcome == "decided" else after
+
+    async def _whole(self, at: ActorId) -> State:
+        """The run with its input, wherever that is kept: what was asked about is shown in full."""
+        state: State = await self._core.whole(at, await self._core.node.read(at))
+        return state
 
     async def _bound(self, token: str) -> tuple[Bound | None, ActorId | None]:
         bound = read(self._secrets, token)
@@ -171,7 +178,7 @@ class ApprovalVerbs:
             approve,
             by,
             comment=comment,
-            value=msgspec.Raw(msgspec.json.encode(value)),
+            value=msgspec.Raw(plain(msgspec.json.encode(value))),
             reason=reason,
             wait=wait,
         )
@@ -184,6 +191,19 @@ class ApprovalVerbs:
         if verdict.outcome == "refused":  # the approval changed between the look and the fold
             raise refusal(await self._core.node.read(at), word) or Contended(f"the approval {name!r}")
         return Decision(verdict.outcome, verdict.by, None if verdict.at is None else moment(verdict.at))
+
+
+def asking(core: Core, notify: Port[Ask, None]) -> Port[Ask, None]:
+    """The port `notify`, told in full what it shows: its row only points at a long input."""
+
+    @dedupes("notify")
+    async def whole(step: Step, ask: Ask) -> None:
+        told: Ask = await core.whole(ActorId(ask.program, ask.principal, ask.run), ask)
+        answer = notify.function(step, told)
+        if isinstance(answer, Awaitable):
+            await answer
+
+    return whole
 
 
 _ENDS: dict[str, LinkState] = {"expired": "expired", "cancelled": "cancelled"}

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from onefold.host.settings import KNOWN, LATER, URL, Durability, Key, Wrong, hint
+from onefold.host.settings import KNOWN, LATER, URL, BlobHome, Durability, Key, Wrong, hint
 from onefold.terms.errors import Finding, LoadRefused
 from onefold.terms.ids import NAME, nearest
 
@@ -77,6 +77,7 @@ class Config:
     app: str | None = None
     store: str = STORE
     durability: Durability = "full"
+    blobs: BlobHome = "database"
     listen: tuple[str, int] = LISTEN
     public_url: str = "http://127.0.0.1:8600"
     node: Node = Node()
@@ -278,6 +279,7 @@ def _build(merged: Mapping[str, Any], file: Path | None, environ: Mapping[str, s
         app=known("app", None),
         store=known("store", STORE),
         durability=known("durability", "full"),
+        blobs=known("blobs", "database"),
         listen=listen,
         public_url=known("public_url", f"http://{f'[{host}]' if ':' in host else host}:{port}"),
         node=Node(known("node.capacity", CAPACITY)),

@@ -20,15 +20,18 @@ from onefold.host.clock import Clock
 from onefold.host.config import Config
 from onefold.host.driver import Driver
 from onefold.host.sender import Sender
+from onefold.kernel.blob import BLOBS, filled, pointers
 from onefold.kernel.drain import again
 from onefold.kernel.fold import Folded, Folder, Outstanding
 from onefold.kernel.module import Module
 from onefold.kernel.port import Local, Port, StandIn
 from onefold.kernel.tables import KERNEL, OWED, TURN
 from onefold.node.batch import Beside
+from onefold.node.blobs import Blobs
 from onefold.node.node import Home, Node
 from onefold.node.resident import Resident
 from onefold.store.contract import AuthorSpace, Query, Schema, World
+from onefold.store.folder import Folder as Files
 from onefold.terms.codec import digest
 from onefold.terms.errors import OnefoldError
 from onefold.terms.ids import ActorId
@@ -113,10 +116,11 @@ class Core:
         self.point = point
         self.stand_in = stand_in
         self.run_pass = run_pass
-        self.sender = Sender(self.node, self.ports, clock.now, point, self.gave_up, stand_in)
+        self.sender = Sender(self.node, self.ports, clock.now, point, self.gave_up, self.fetch, stand_in)
         self.places: list[Place] = []
         self.spaces: dict[str, AuthorSpace] = {}
         self.windows = windows_of(catalog, config.retention.ids)
+        self.blobs: dict[str, Blobs] = {}
         self.driver = Driver(clock, self.node, lambda: self.places)
         self.closing: list[Callable[[], Awaitable[None]]] = []  # what runs beside, and must end before the store does
         self.beside_idle: list[Callable[[], bool]] = []
@@ -140,14 +144,22 @@ class Core:
         counted = windows or {}
 
         async def opening() -> tuple[AuthorSpace, Folder]:
-            space = await self.world.open(name, (KERNEL, *schemas))
+            space = await self.world.open(name, (KERNEL, BLOBS, *schemas))
             if ready is not None:
                 await ready(space)
             self.spaces[name] = space
-            folder = Folder(self.ports, lambda: space.mint(TURN), lambda: space.mint(OWED), digest, counted)
+            blobs = self.blobs[name] = Blobs(
+                space, self.clock.now, self._files(name), filed=self.config.blobs == "files"
+            )
+            folder = Folder(self.ports, lambda: space.mint(TURN), lambda: space.mint(OWED), digest, blobs, counted)
             return space, folder
 
         self.places.append(Place(self.node.keep(name, opening, modules, beside, resting, counted), self.world))
+
+    def _files(self, name: str) -> Files | None:
+        """The folder of a space's blobs, beside its file; none for a store in memory."""
+        folder = self.config.folder
+        return None if folder is None else Files(folder / "blobs" / name, self.point)
 
     async def space(self, name: str) -> AuthorSpace:
         """The opened space of one of the kinds kept there."""
@@ -155,6 +167,17 @@ class Core:
             if place.name == name:
                 await place.home.open()
         return self.spaces[name]
+
+    async def fetch(self, at: ActorId, digest: bytes) -> bytes:
+        """The bytes that a row of this actor points at. Raises: BlobDamaged, StoreUnavailable."""
+        home = self.node.kind(at.kind).home
+        await home.open()
+        return await self.blobs[home.name].fetch(at.principal, digest)
+
+    async def whole(self, at: ActorId, word: Any) -> Any:
+        """A word of this actor with the values that it only points at. Raises: BlobDamaged, StoreUnavailable."""
+        aside = pointers(word)
+        return filled(word, {digest: await self.fetch(at, digest) for digest in aside}) if aside else word
 
     @property
     def quiet(self) -> bool:

@@ -15,7 +15,8 @@ from typing import Any
 
 from onefold.actuators.executing import run_pass
 from onefold.actuators.tables import RUNS, beside
-from onefold.host.approvals import ApprovalVerbs
+from onefold.host.approvals import ApprovalVerbs, asking
+from onefold.host.blobs import BlobVerbs
 from onefold.host.caller import Caller
 from onefold.host.catalog import Catalog
 from onefold.host.clock import Clock
@@ -40,7 +41,7 @@ _PLACE = re.compile(r"-?[0-9]{1,19}")  # not isdigit, which takes a raised two; 
 GRACE_S = 10.0  # what is on its way at a stop may finish for this long
 
 
-class Host(ModuleVerbs, RunVerbs, ApprovalVerbs, ParkedVerbs, SweepVerbs):
+class Host(ModuleVerbs, RunVerbs, ApprovalVerbs, ParkedVerbs, BlobVerbs, SweepVerbs):
     """An app that runs. Build it with the world it stands on, then `open` it."""
 
     def __init__(
@@ -88,7 +89,7 @@ class Host(ModuleVerbs, RunVerbs, ApprovalVerbs, ParkedVerbs, SweepVerbs):
         core = self._core
         core.ports["pass"] = pass_port(core)
         if notify is not None:
-            core.ports["notify"] = notify
+            core.ports["notify"] = asking(core, notify)
         modules = list(self.catalog.modules.values())
         core.ports.update(standing_ports(core, modules, posts))
         core.keep(

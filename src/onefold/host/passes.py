@@ -68,6 +68,9 @@ class RunActor:
             raise StoreUnavailable(self._at.kind, "the run was read anew after a commit whose answer was lost")
         return reply
 
+    async def blob(self, digest: bytes, /) -> bytes:
+        return await self._core.fetch(self._at, digest)
+
     def author(
         self, step: Callable[[Tx], T], event_of: Callable[[T], Event], /, *, id: str, budget_ms: int
     ) -> Awaitable[Any]:

@@ -20,6 +20,7 @@ from msgspec import Raw, structs
 
 from onefold.actuators.journal import rows
 from onefold.actuators.receipt import Picture, Receipt, Trouble, picture, receipt_of
+from onefold.actuators.state import Journal, State
 from onefold.actuators.tables import RUN
 from onefold.actuators.words import Cancel, Reopen, Sent
 from onefold.host.caller import Caller
@@ -82,14 +83,15 @@ class RunVerbs(StartVerbs):
         shown = await self._picture(at)
         if wait_ms > 0 and shown.status not in RESTED:
             shown = await self._rest(at, shown, wait_ms)
-        return receipt_of(shown)
+        return receipt_of(await self._core.whole(at, shown))
 
     async def ended(self, run_id: str, *, caller: Caller) -> Picture:
         """Wait until the run has ended or is parked, however long that takes."""
         at = await self._actor(run_id, caller)
         while (shown := await self._picture(at)).status not in RESTED:
             await self._changed(at, only_rest=True)
-        return shown
+        whole: Picture = await self._core.whole(at, shown)
+        return whole
 
     async def runs_list(
         self,
@@ -101,7 +103,10 @@ class RunVerbs(StartVerbs):
         after: str | None = None,
         caller: Caller,
     ) -> Page[Receipt]:
-        """Receipts, newest first. `after` is the `next` of the page before."""
+        """Receipts, newest first, without results over 4 KB: those stand in the run's own receipt.
+
+        `after` is the `next` of the page before.
+        """
         names = [self._core.catalog.actuator(program).name] if program else sorted(self._core.catalog.actuators)
         found: list[tuple[int, str, ActorId]] = []
         before = _position(after)
@@ -117,10 +122,11 @@ class RunVerbs(StartVerbs):
     async def run_journal(self, run_id: str, *, caller: Caller) -> list[JournalRow]:
         """What the run has done, in the order in which it was committed."""
         at = await self._actor(run_id, caller)
-        state = await self._core.node.read(at)
+        state: State = await self._core.node.read(at)
+        entries = [await self._core.whole(at, entry) for entry in state.journal]
         return [
             JournalRow(seq, row.path, row.step, row.kind, row.attempt, moment(row.at), row.result, row.error)
-            for seq, row in enumerate(rows(state), 1)
+            for seq, row in enumerate(rows(structs.replace(state, journal=Journal(entries, len(entries)))), 1)
         ]
 
     # --- telling ----------------------------------------------------------------------------
@@ -132,14 +138,14 @@ class RunVerbs(StartVerbs):
         written = canonical(body)
         sent = Sent(id, run_id, event, Raw(written))
         await self._tell(at, f"send/{id}", digest(event.encode() + b"\0" + written), sent)
-        return receipt_of(await self._picture(at))
+        return receipt_of(await self._core.whole(at, await self._picture(at)))
 
     async def run_cancel(self, run_id: str, reason: str | None = None, *, caller: Caller) -> Receipt:
         """End a run where it stands. Idempotent; a run that has ended stays as it is."""
         at = await self._actor(run_id, caller)
         id = self._chance(16).hex()
         await self._tell(at, f"cancel/{id}", b"", Cancel(id, run_id, reason))
-        return receipt_of(await self._picture(at))
+        return receipt_of(await self._core.whole(at, await self._picture(at)))
 
     async def run_retry(self, run_id: str, *, caller: Caller) -> Receipt:
         """Reopen a failed or parked run: what succeeded is kept, the failure that ended it is tried anew."""
@@ -150,7 +156,7 @@ class RunVerbs(StartVerbs):
         id = self._chance(16).hex()
         await self._tell(at, f"retry/{id}", b"", Reopen(id, run_id))
         self._core.node.send_due(await self._core.node.activate(at))
-        return receipt_of(await self._picture(at))
+        return receipt_of(await self._core.whole(at, await self._picture(at)))
 
     async def _tell(self, at: ActorId, event: str, told: bytes, word: Any) -> Any:
         decide = partial(decided, self._core.catalog.actuator(at.kind).module.decide, word)

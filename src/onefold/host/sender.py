@@ -14,10 +14,11 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from functools import partial
 from typing import Any
 
+from onefold.kernel.blob import pointed
 from onefold.kernel.drain import after_failure, attempt, before_send, given_up, uncertain
 from onefold.kernel.fold import Outstanding, leaving
 from onefold.kernel.module import Module
@@ -44,6 +45,7 @@ class Sender:
         now: Callable[[], int],
         point: Callable[[str], None],
         gave_up: Callable[[ActorId], None],
+        fetch: Callable[[ActorId, bytes], Awaitable[bytes]],
         stand_in: StandIn | None = None,
     ) -> None:
         self._node = node
@@ -51,6 +53,7 @@ class Sender:
         self._now = now
         self._point = point
         self._gave_up = gave_up
+        self._fetch = fetch
         self._stand_in = stand_in
         self._tasks: set[asyncio.Task[None]] = set()
         self._leaving: set[tuple[ActorId, int]] = set()  # rows that are on their way, whoever holds them
@@ -167,7 +170,9 @@ class Sender:
     async def _ask(self, resident: Resident, port: Port[Any, Any], item: Outstanding, *, find: bool) -> Any:
         """Call the port with the sealed bytes. What it gave back, or _FELL when the try failed."""
         try:
-            body = port.body.decode(item.body)
+            aside = pointed(item.body)  # checked against their digest before each send
+            sealed = item.body if aside is None else await self._fetch(resident.at, aside)
+            body = port.body.decode(sealed)
             tries = item.tries if item.state == "sending" else item.tries + 1
             if isinstance(port, Inner):
                 self._point("before-send")

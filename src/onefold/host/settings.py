@@ -20,6 +20,7 @@ from onefold.terms.ids import nearest
 
 Right = Literal["call", "read", "operate", "deploy"]
 Durability = Literal["full", "lossy-on-power-cut"]
+BlobHome = Literal["database", "files"]
 RIGHTS: tuple[Right, ...] = ("call", "read", "operate", "deploy")
 URL = re.compile(r"(https?://|mailto:)\S+")
 
@@ -84,6 +85,13 @@ def _durability(value: Any) -> Durability:
     raise Wrong('must be "full" or "lossy-on-power-cut"')
 
 
+def _blobs(value: Any) -> BlobHome:
+    for known in ("database", "files"):
+        if value == known:
+            return known
+    raise Wrong('must be "database" or "files"')
+
+
 def _listen(value: Any) -> tuple[str, int]:
     parts = re.fullmatch(r"(\[[0-9a-fA-F:.]+\]|[^:\s]+):(\d{1,5})", _text(value))
     if parts is None or int(parts[2]) > 65535:
@@ -145,6 +153,7 @@ KNOWN: Mapping[str, Callable[[Any], Any]] = {
     "app": _text,
     "store": _store,
     "durability": _durability,
+    "blobs": _blobs,
     "listen": _listen,
     "public_url": _public,
     "node.capacity": _count,

@@ -187,7 +187,7 @@ class StartVerbs:
         if call.key is not None and run == run_id(call.principal, name, call.key):
             return None  # the same key names this very run: its start tells a repeat from a conflict
         at = ActorId(name, call.principal, run)
-        state = await self._core.node.read(at)
+        state = await self._core.whole(at, await self._core.node.read(at))
         if Call.of(call.actuator, call.actuator.read_input(state.input), None, call.principal).digest != call.digest:
             raise KeyConflict(", ".join(call.actuator.dedupe_by))
         self._remember(run, at)

@@ -17,6 +17,7 @@ from typing import Any
 
 import msgspec
 
+from onefold.kernel.blob import NAME, Spill, Spiller, address_of, lightened, named, pointer
 from onefold.kernel.chain import START, link
 from onefold.kernel.module import Module
 from onefold.kernel.port import Inner, Local, Port
@@ -25,7 +26,7 @@ from onefold.store.contract import Row, Table
 from onefold.terms.errors import Broken, KeyConflict, TooLarge
 from onefold.terms.ids import ActorId, LeavingKey, Principal, leaving_key, principal_text
 from onefold.terms.instant import up
-from onefold.terms.limits import MAX_ROW_BYTES
+from onefold.terms.limits import INLINE_BYTES, MAX_ROW_BYTES
 from onefold.terms.typed import codec_of
 
 _names = msgspec.json.Encoder()
@@ -80,7 +81,7 @@ class Folded:
     """What a fold came to: the next state, and the rows of its commit."""
 
     state: Any
-    facts: Sequence[Any]  # as they come back from their bytes: what a rebuild will see
+    facts: Sequence[Any]  # as they come back from their bytes; long values whole, where the rows point at them
     seq: int
     snapshot_seq: int
     n: int
@@ -91,6 +92,8 @@ class Folded:
     named: list[tuple[int, str, bytes]]  # keys the module named: owed row number, key, digest of its bytes
     local: list[tuple[Table, Row]]
     wake: int | None = None  # when the next state must be woken (ms), set by who arms the alarm
+    spills: Sequence[Spill] = ()
+    refs: Sequence[Row] = ()  # rows of BLOB_REF: blobs that the turn and what it owes refer to
 
 
 def leaving(base: Base, key: str) -> LeavingKey:
@@ -107,11 +110,13 @@ class Folder:
         mint_turn: Any,
         mint_owed: Any,
         digest: Any,
+        blobs: Spiller,
         windowed: Container[str] = (),
     ) -> None:
         """`windowed`: kinds whose ids count for a time only, so that a key equal to one is owed by name as any other."""
         self._windowed = windowed
         self._ports = ports
+        self.blobs = blobs
         self._mint_turn = mint_turn
         self._mint_owed = mint_owed
         self._digest = digest
@@ -130,34 +135,65 @@ class Folder:
 
         `replies`: whether somebody is answered. Raises: TooLarge before anything was written.
         """
-        state, facts, written = _evolved(module, base, decision.facts)
+        spills: list[Spill] = []
+        state, facts, written = self._evolved(module, base, decision.facts, spills)
         seq = base.seq + len(facts)
         snapshot_seq = base.snapshot_seq
         if module.snapshot is not None and _snapshot_due(base, seq, module.snapshot_every):
-            state, facts, written = _evolved(module, base, [*facts, module.snapshot(state)])
+            spills.clear()
+            state, facts, written = self._evolved(module, base, [*facts, module.snapshot(state)], spills)
             snapshot_seq = seq = seq + 1
-        if len(written) > MAX_ROW_BYTES:
-            raise TooLarge(f"the facts of {base.kind} {base.key}", len(written), MAX_ROW_BYTES)
         reply, reply_bytes = None, None
         if replies:
             reply_bytes, reply = module.codecs.reply.seal(decision.reply)
-            if len(reply_bytes) > MAX_ROW_BYTES:
-                raise TooLarge(f"the reply of {base.kind} {base.key}", len(reply_bytes), MAX_ROW_BYTES)
+            if len(reply_bytes) > INLINE_BYTES:
+                _within(f"the reply of {base.kind} {base.key}", reply_bytes)
+                reply_bytes = pointer(self._spill(base, reply_bytes, spills).digest)
         n = self._mint_turn()
         if event is None:
             event = f"a/{n}"
         owed: list[Outstanding] = []
-        named: list[tuple[int, str, bytes]] = []
+        keys: list[tuple[int, str, bytes]] = []
         local: list[tuple[Table, Row]] = []
         owes: bytes | None = None
         if decision.owed:
-            known = None if module.keys_once else named
+            known = None if module.keys_once else keys
             for item in decision.owed:
-                self._owe(base, event, item, now, owed, known, local)
+                self._owe(base, event, item, now, owed, known, local, spills)
             owes = _names.encode([(item.port, item.key) for item in decision.owed])
         sealed = link(base.link, written)
         turn = (n, base.actor, seq, base.last, event, digest, reply_bytes, written, owes, now, 0, sealed)
-        return Folded(state, facts, seq, snapshot_seq, n, turn, sealed, reply, owed, named, local)
+        folded = Folded(state, facts, seq, snapshot_seq, n, turn, sealed, reply, owed, keys, local)
+        if spills or NAME in written or (reply_bytes is not None and NAME in reply_bytes) or owed:
+            folded.spills, folded.refs = spills, _references(base, folded)
+            self.blobs.about_to_commit(folded.spills, folded.refs)
+        return folded
+
+    def _evolved(
+        self, module: Module[Any, Any, Any, Any, Any], base: Base, facts: Sequence[Any], spills: list[Spill]
+    ) -> tuple[Any, Sequence[Any], bytes]:
+        """The state after these facts, the facts, and their bytes. Raises: TooLarge."""
+        if not facts:
+            return base.state, facts, NONE
+        if module.own_words:
+            written, light = _write(facts), facts
+        else:
+            written, facts = module.codecs.fact.seal_many(facts)
+            light = facts
+        if len(written) > INLINE_BYTES:
+            _within(f"the facts of {base.kind} {base.key}", written)
+            if module.own_words:
+                light = lightened(facts, lambda raw: self._spill(base, raw, spills).digest)
+                written = _write(light)
+        state, evolve = base.state, module.evolve
+        for fact in light:
+            state = evolve(state, fact)
+        return state, facts, written
+
+    def _spill(self, base: Base, raw: bytes, spills: list[Spill]) -> Spill:
+        spill = self.blobs.spill(base.principal, raw)
+        spills.append(spill)
+        return spill
 
     def _owe(
         self,
@@ -168,6 +204,7 @@ class Folder:
         owed: list[Outstanding],
         named: list[tuple[int, str, bytes]] | None,
         local: list[tuple[Table, Row]],
+        spills: list[Spill],
     ) -> None:
         port = self._ports.get(item.port)
         if isinstance(port, Local):
@@ -175,16 +212,19 @@ class Folder:
             local.append((port.table, port.row(base.actor, principal_text(base.principal), leaves, item.body)))
             return
         body = _sealed(port, item)
-        if len(body) > MAX_ROW_BYTES:
-            raise TooLarge(f"what {base.kind} {base.key} owes {item.port}", len(body), MAX_ROW_BYTES)
         key = self._row_key(base.kind, event, item.key)
+        once = key[0] == "k" and named is not None and not isinstance(port, Inner)
+        sealed = self._digest(item.port.encode() + b"\0" + body) if once else b""
+        if len(body) > INLINE_BYTES:
+            _within(f"what {base.kind} {base.key} owes {item.port}", body)
+            body = pointer(self._spill(base, body, spills).digest)
         if key[0] == "e" and (twin := next((one for one in owed if one.key == key), None)) is not None:
             if (twin.port, twin.body) != (item.port, body):
                 raise KeyConflict(item.key)
             return
         n = self._mint_owed()
-        if key[0] == "k" and named is not None and not isinstance(port, Inner):
-            named.append((n, key, self._digest(item.port.encode() + b"\0" + body)))
+        if named is not None and once:
+            named.append((n, key, sealed))
         due = now if item.at is None else max(now, up(item.at))
         owed.append(Outstanding(n, key, item.port, body, 0, due, "ready", now))
 
@@ -198,20 +238,21 @@ class Folder:
         return f"e/{key}" if event[2:] == key and kind not in self._windowed else f"k/{key}"
 
 
-def _evolved(
-    module: Module[Any, Any, Any, Any, Any], base: Base, facts: Sequence[Any]
-) -> tuple[Any, Sequence[Any], bytes]:
-    """The state after these facts, the facts as a rebuild will see them, and their bytes."""
-    if not facts:
-        return base.state, facts, NONE
-    if module.own_words:
-        written = _write(facts)
-    else:
-        written, facts = module.codecs.fact.seal_many(facts)
-    state, evolve = base.state, module.evolve
-    for fact in facts:
-        state = evolve(state, fact)
-    return state, facts, written
+def _within(what: str, raw: bytes) -> None:
+    if len(raw) > MAX_ROW_BYTES:
+        raise TooLarge(what, len(raw), MAX_ROW_BYTES)
+
+
+def _references(base: Base, folded: Folded) -> list[Row]:
+    """Who will refer to which blobs of this actor's principal: the turn, and each row it owes."""
+    told: list[Row] = []
+    turn = folded.turn
+    for digest in named(turn[6], turn[7]):  # type: ignore[arg-type]
+        told.append((address_of(base.principal, digest), "turn", folded.n))
+    for item in folded.owed:
+        for digest in named(item.body):
+            told.append((address_of(base.principal, digest), "owed", item.n))
+    return told
 
 
 def _snapshot_due(base: Base, seq: int, every: int) -> bool:

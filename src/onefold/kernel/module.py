@@ -56,7 +56,8 @@ class Module(Generic[S, E, F, R, V]):
     room = "modules"
     """The room that made it."""
     own_words = False
-    """Its facts are tagged structs: they are written as they are, unchecked."""
+    """Its facts are tagged structs: they are written as they are, unchecked. A long JSON value directly in one
+    is kept as a blob, and its rows and state then only point at it."""
     keys_once = False
     """It never owes one key twice, by construction: its keys leave no tombstones."""
     mostly_sleeps = False

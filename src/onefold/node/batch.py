@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
+from onefold.kernel import blob
 from onefold.kernel.alarm import Alarm
 from onefold.kernel.fold import Base, Folded, Outstanding
 from onefold.kernel.retain import freed
@@ -17,6 +18,8 @@ from onefold.kernel.tables import ACTOR, ALARM, OWED, SENT, TURN
 from onefold.node.resident import Resident, Turn
 from onefold.store.contract import Answer, Append, Put, Query, Remove, Row, Table, Verb, Write
 from onefold.terms.errors import AlreadyDone, Contended, KeyConflict, OnefoldError
+
+_AT = TURN.at["at"]
 
 Beside: TypeAlias = "Callable[[Base, Sequence[Any]], Sequence[Append | Put]]"
 
@@ -40,11 +43,14 @@ class Batch:
         "created",
         "lapsed",
         "local",
+        "met",
         "named",
         "owed",
         "put_rows",
+        "refs",
         "removed",
         "rows",
+        "spills",
         "turns",
         "unowed",
         "void",
@@ -65,6 +71,9 @@ class Batch:
         self.beside: dict[str, tuple[Table, list[Row], list[Turn]]] = {}
         self.put_rows: dict[str, tuple[Table, list[Row]]] = {}
         self.unowed: set[int] = set()
+        self.spills: dict[bytes, blob.Spill] = {}
+        self.refs: list[Row] = []
+        self.met: Sequence[Row] = ()  # blobs that are there already, of those that are spilled or referred to
         self.void = False
 
     # --- turns ------------------------------------------------------------------------------
@@ -108,6 +117,9 @@ class Batch:
             self.named.extend((turn, (base.actor, key, digest), n) for n, key, digest in folded.named)
         if folded.local:
             self.local.extend(folded.local)
+        if folded.refs:
+            self.refs.extend(folded.refs)
+            self.spills.update((spill.address, spill) for spill in folded.spills)
 
     def put_beside(self, turn: Turn, rows: Sequence[Append | Put]) -> None:
         """Rows of other tables that go with this turn's facts. An Append that meets a key refuses the turn."""
@@ -121,8 +133,10 @@ class Batch:
                 self.put_rows.setdefault(table.name, (table, []))[1].extend(verb.rows)
 
     def questions(self) -> tuple[Verb, ...]:
-        """What must be answered inside the transaction, before the writes: named keys, then rows beside."""
+        """What must be answered inside the transaction, before the writes: blobs, named keys, then rows beside."""
         asked: list[Verb] = []
+        if self.refs:
+            asked.append(blob.lookup(dict.fromkeys(row[0] for row in self.refs)))
         if self.named:
             asked.append(Query(SENT, on=("actor", "key"), keys=[(row[0], row[1]) for _, row, _ in self.named]))
         asked.extend(Append(table, rows) for table, rows, _ in self.beside.values())
@@ -131,6 +145,8 @@ class Batch:
     def heard(self, answers: Sequence[Answer]) -> list[tuple[Turn, OnefoldError]]:
         """The turns that these answers refuse."""
         refused: list[tuple[Turn, OnefoldError]] = []
+        if self.refs:
+            self.met, answers = answers[0], answers[1:]
         if self.named:
             refused, self.unowed = self.known_names(answers[0])
             answers = answers[1:]
@@ -187,6 +203,9 @@ class Batch:
         writes.extend(Put(table, rows) for table, rows in self.put_rows.values())
         if self.alarms:
             writes.extend(self._alarm_writes())
+        if self.refs:
+            at = max(int(row[_AT] or 0) for row in self.rows)
+            writes.extend(blob.writes(tuple(self.spills.values()), self.refs, self.met, at))
         return tuple(writes)
 
     def _local_writes(self) -> list[Write]:

@@ -308,10 +308,10 @@ class Lane(Arming):
                     if item.n not in batch.unowed:
                         resident.owed[item.n] = item
                     resident.arrived(item)
-                turn.answer()
+                turn.answer(self._folder.blobs)
                 after.folded(resident, folded)
             else:
-                turn.answer()
+                turn.answer(self._folder.blobs)
 
     def _drop(self, batch: Batch, refused: Mapping[Turn, OnefoldError], fault: OnefoldError | None) -> None:
         """Forget every actor this batch or its successors touched: the rows are the truth."""

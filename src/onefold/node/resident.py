@@ -14,6 +14,7 @@ from datetime import datetime
 from typing import Any
 
 from onefold.kernel.alarm import Alarm
+from onefold.kernel.blob import Spiller, pointed
 from onefold.kernel.fold import Base, Folded, Outstanding
 from onefold.kernel.module import Module
 from onefold.kernel.words import Decision
@@ -132,13 +133,15 @@ class Turn:
         self.stored: bytes | None = None
         self.first: Turn | None = None
 
-    def answer(self) -> None:
-        """Tell whoever waits the reply or the fault, after the commit."""
+    def answer(self, blobs: Spiller) -> None:
+        """Tell whoever waits the reply or the fault, after the commit; one that `blobs` hold, once it is read."""
         if self.folded is not None:
             self.landed(self.folded.reply, None)
         elif self.first is not None:
             first = self.first
             self.landed(first.folded.reply if first.folded is not None else None, first.fault)
+        elif self.stored is not None and pointed(self.stored) is not None:
+            blobs.answer(self)
         elif self.stored is not None:
             self._answer_again(self.stored)
         else:

@@ -6,7 +6,7 @@
     │   BadSignature Unauthenticated TooLarge AlreadyDone NotOwner OutsideStep StepFenced
     ├─ HostError        our world failed; the same again is safe
     │   StoreUnavailable OutcomeUnknown NotOpen Busy Contended PortFailed WaitsForCode
-    │   StoreLocked StoreRolledBack StoreTooNew          (at start)
+    │   StoreLocked StoreRolledBack StoreTooNew          (at start)      BlobDamaged (terms.damage)
     ├─ OwnedElsewhere   another node owns it, or a newer epoch fenced this one
     ├─ Failed           a program failed
     │   RunFailed RunCancelled RunParked StepFailed DecideFailed
@@ -148,13 +148,12 @@ class Unauthenticated(CallerError):
 class TooLarge(CallerError):
     status = 413
 
-    def __init__(self, what: str, size: int, limit: int) -> None:
+    def __init__(self, what: str, size: int, limit: int, instead: str = "put it into a blob, send its digest") -> None:
         self.what = what
         self.size = size
         self.limit = limit
         super().__init__(
-            f"{what} has {size} bytes; the limit is {limit}. Nothing was stored. Send less, or store it "
-            "elsewhere and send a reference."
+            f"{what} has {size} bytes; the limit is {limit}. Nothing was stored. Send less, or {instead} (app.blobs.put)."
         )
 
 

@@ -30,12 +30,29 @@ MAX_BODY_BYTES = 1 << 20
 """A request's body at a door, refused before it is read."""
 
 MAX_ROW_BYTES = 1 << 20
-"""A turn's facts, an owed body, a reply. Another host took rows of 3 MB and refused 12 MiB; a Postgres statement
-over 2 MB can hang its pipeline, so one row must fit into half of that. What is bigger goes to the blob port."""
+"""A turn's facts, an owed body, a reply, wherever its bytes are kept. Another host took rows of 3 MB and refused
+12 MiB; a Postgres statement over 2 MB can hang its pipeline, so one row must fit into half of that. What is bigger is
+put into a blob by whoever has it, and its digest is what is said."""
 
-REPLY_INLINE_BYTES = 4_096
-"""A reply kept in its turn's row; longer ones go to the blob port. 1 KB replies measured 4.7 KB a row in the wrong
-table and 1.1 in the right one; past a few database pages every later read of the turn pays for it."""
+INLINE_BYTES = 4_096
+"""A reply, a step's result, a run's input or output, an owed body kept in its row; longer ones go to the blobs.
+1 KB replies measured 4.7 KB a row in the wrong table and 1.1 in the right one; past a few database pages every later
+read of the row pays for it. See docs/adr/0050 for what a blob costs at 4 KB."""
+
+MAX_BLOB_BYTES = 64 << 20
+"""One blob. Its put is one commit, and whoever commits in the same space waits for it; it stands in memory once."""
+
+BLOB_PART_BYTES = 256 << 10
+"""A blob's bytes as rows of the database take them. A bulk statement of Postgres is held to 1 MB: three fit."""
+
+BLOB_GRACE_MS = 24 * 3_600_000
+"""How long a blob that was put may wait for the first row that refers to it. A retry over night still finds it."""
+
+BLOB_DELAY_MS = 3_600_000
+"""How long a blob that nobody refers to stays condemned before it goes: longer than any fold is on its way."""
+
+BLOBS_A_BEAT = 128
+"""Blobs that the janitor looks at in one beat and space: about 2 ms, and a million are seen within three days."""
 
 MAX_DURATION_MS = 3_653 * 86_400_000
 """Ten years, leap days included. What is longer is a unit mistaken for another."""

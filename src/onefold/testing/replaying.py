@@ -14,23 +14,24 @@ from typing import Any
 
 from onefold.actuators.calls import Known, StepCall
 from onefold.actuators.declare import Actuator
-from onefold.actuators.executing import Actor, Execution
+from onefold.actuators.executing import Actor, Execution, kept_aside
 from onefold.actuators.parts import Wait
 from onefold.actuators.passing import told
 from onefold.actuators.state import GOING, State
 from onefold.actuators.words import ENTRIES, Diverged, Fact, PassEnded, Raised, Returned
+from onefold.kernel.blob import note
 
 
 async def run_pass(actor: Actor, actuator: Actuator[Any, Any]) -> PassEnded:
     """A pass as the host runs it, replayed after each commit. A replay that differs parks the run by name."""
-    return await Replayed(actor, actuator).whole()
+    return await Replayed(actor, actuator, await kept_aside(actor)).whole()
 
 
 class _Noting(Execution):
     """An execution that keeps what was called: id to how it is told, and its digest."""
 
-    def __init__(self, actor: Actor, actuator: Actuator[Any, Any]) -> None:
-        super().__init__(actor, actuator)
+    def __init__(self, actor: Actor, actuator: Actuator[Any, Any], known: dict[bytes, bytes]) -> None:
+        super().__init__(actor, actuator, known)
         self.made: dict[str, tuple[str, str]] = {}
         add = self.home.add
 
@@ -44,8 +45,8 @@ class _Noting(Execution):
 class Replayed(_Noting):
     """The pass itself."""
 
-    def __init__(self, actor: Actor, actuator: Actuator[Any, Any]) -> None:
-        super().__init__(actor, actuator)
+    def __init__(self, actor: Actor, actuator: Actuator[Any, Any], known: dict[bytes, bytes]) -> None:
+        super().__init__(actor, actuator, known)
         self._found: Diverged | None = None
         self._threads: list[asyncio.Task[None]] = []
 
@@ -56,11 +57,13 @@ class Replayed(_Noting):
         return self._found or outcome
 
     def _committed(self, facts: Sequence[Fact]) -> None:
+        for fact in facts:
+            note(fact, self.known)
         super()._committed(facts)
         state = self.actor.state
         if self._found is not None or state.status not in GOING or not any(type(fact) in ENTRIES for fact in facts):
             return
-        replay = Replay(state, self.actuator)
+        replay = Replay(state, self.actuator, self.known)
         if self.actuator.is_async:
             replay.begin_whole()
             self._compare(replay, self.made)
@@ -91,8 +94,8 @@ class Replayed(_Noting):
 class Replay(_Noting):
     """The same function from its top, over what was journaled. It starts nothing."""
 
-    def __init__(self, state: State, actuator: Actuator[Any, Any]) -> None:
-        super().__init__(_Looking(state), actuator)
+    def __init__(self, state: State, actuator: Actuator[Any, Any], known: dict[bytes, bytes]) -> None:
+        super().__init__(_Looking(state), actuator, known)
         self.blocked: asyncio.Future[None] = self.host.create_future()
 
     def begin_whole(self) -> None:
@@ -135,6 +138,9 @@ class _Looking:
 
     async def fold(self, event: Any, id: str, /) -> Any:
         raise AssertionError("a replay folds nothing")
+
+    async def blob(self, digest: bytes, /) -> bytes:
+        raise AssertionError("a replay asks nobody: the pass knows every value")
 
     async def author(self, step: Any, event_of: Any, /, *, id: str, budget_ms: int) -> Any:
         raise AssertionError("a replay writes nothing")

@@ -176,7 +176,7 @@ class RepliesBeforeTheCommit(Lane):
             return None
         for turn in self._flying[-1].turns:
             if turn.folded is not None:
-                turn.answer()
+                turn.answer(self._folder.blobs)
         vars(self)["put_off"] = vars(self).get("put_off", 0) + 1
         self.space.join(Behind(self, made))
         return None
