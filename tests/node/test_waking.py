@@ -80,3 +80,26 @@ async def test_an_actor_that_mostly_declines_wakes_from_a_snapshot_too(monkeypat
             await stage.host.deliver(module, Deposit(name, "a", 1), caller=caller)
         assert (await stage.host.read(module, "a", caller=caller)).balance == 2
         assert await stage.host.deliver(module, PayOut("before5", "a", 100), caller=caller) == Declined(100)
+
+
+async def test_a_fold_runs_no_more_statements_for_a_window_a_snapshot_or_a_long_history(tmp_path: Path) -> None:
+    told: dict[str, list[int]] = {}
+    for name, module in (("plain", make(10_000)), ("snapshots", make(50)), ("window", make(10_000))):
+        module.ids_for = 86_400_000 if name == "window" else None
+        async with staged(module, store=tmp_path / name) as stage:
+            run = [0]
+
+            def count(point: str, run: list[int] = run) -> None:
+                run[0] += point == "statement"
+
+            for turns in (3, 400):
+                await grow(stage, module, f"d{turns}-", turns)
+                stage.failpoint = count
+                for repeat in (False, True):
+                    run[0] = 0
+                    id = f"d{turns}-1" if repeat else f"last-{turns}"
+                    await stage.host.deliver(module, Deposit(id, "a", 1), caller=stage.caller())
+                    told.setdefault(name, []).append(run[0])
+                stage.live_on()
+    assert told["plain"] == told["window"] == told["snapshots"]
+    assert told["plain"][:2] == told["plain"][2:]
