@@ -59,6 +59,8 @@ def commands(failed: Gaps) -> Profiles:
         "absurd": lambda: _peer("absurd_runs", scratch("absurd")),
         "tool": lambda: module("served", wrk, "mcp", scratch("tool")),
         "package": lambda: module("mcp_package", wrk),
+        "chart": lambda: module("stepping"),
+        "xstate": lambda: [places.node(), *_chart_of_xstate()],
     }
     found: dict[str, list[str]] = {}
     for name, make in made.items():
@@ -67,6 +69,11 @@ def commands(failed: Gaps) -> Profiles:
         except Missing as missing:
             failed[name] = str(missing)
     return found
+
+
+def _chart_of_xstate() -> list[str]:
+    here = places.ROOT / "bench" / "contenders"
+    return [str(here / "stepping.mjs"), places.xstate(), str(here / "order.json")]
 
 
 def _peer(name: str, *words: object) -> list[str]:
@@ -81,6 +88,7 @@ def cases(seconds: float) -> list[Case]:
         *(Case(name, "post", callers, seconds) for callers in (1, 8, 64) for name in ("served", "workerd")),
         *(Case(n, "ten", callers, seconds) for callers in (1, 64) for n in ("runs", "dbos", "restate", "absurd")),
         *(Case(name, "mcp", callers, seconds) for callers in (8, 64) for name in ("tool", "package")),
+        *(Case(name, "step", 1, seconds) for name in ("chart", "xstate")),
     ]
 
 

@@ -91,6 +91,7 @@ def lines(taken: Measured) -> list[Line]:
         *_folds(taken),
         *_served(taken),
         *_runs(taken),
+        *_charts(taken),
         *_sleepers(taken),
         *_waiters(taken),
         *_starts(taken),
@@ -130,6 +131,14 @@ def _runs(taken: Measured) -> Iterator[Line]:
         ratio, figure = taken.over(f"runs ten {callers}", best)
         told = f"Onefold / the best of DBOS, Restate, Absurd ({best.split()[0]}): {figure}"
         yield Line(f"run of ten steps, {callers} at once", told, ratio, must, aim, profile=("runs", "ten", callers))
+
+
+def _charts(taken: Measured) -> Iterator[Line]:
+    ratio, figure = taken.over("chart step 1", "xstate step 1")
+    each = taken.rounds.rate("chart step 1")
+    told = f"Onefold / XState, each from stored snapshot to stored snapshot: {figure}"
+    yield Line("a chart's step", told, ratio, None)
+    yield Line("a chart's step", "microseconds", 1e6 / each if each else None, None, None, "us", less=True)
 
 
 def _sleepers(taken: Measured) -> Iterator[Line]:

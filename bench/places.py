@@ -97,6 +97,25 @@ def restate_server() -> str:
     return _binary("@restatedev/restate-server-{os}-{1}/bin/restate-server")
 
 
+def node() -> str:
+    """Node, the system's or the one that `make test` sets up. Raises: Missing."""
+    found = SETUP / "bin" / "node"
+    path = str(found) if found.is_file() else shutil.which("node")
+    if path is None:
+        raise Missing("node is missing: run `make test` once, which sets it up.")
+    return path
+
+
+def xstate() -> str:
+    """XState's one module, out of the archive that the tests of state charts fetch. Raises: Missing."""
+    path = SETUP / "charts" / "xstate" / "dist" / "xstate.esm.js"
+    if not path.is_file():
+        subprocess.run(["sh", "tests/machine/fetch.sh"], cwd=ROOT, check=False, stdout=sys.stderr)
+    if not path.is_file():
+        raise Missing("xstate could not be fetched: run `make test` once, which says why.")
+    return str(path)
+
+
 def _binary(pattern: str) -> str:
     cpu = _CPU.get(platform.machine())
     if cpu is None:

@@ -78,7 +78,7 @@ class Sender:
         self._leaving.add((resident.at, item.n))
         resident.sending += 1
         if item.port in self._slow:
-            self._tasks.add(self._begin(self._send(resident, item)))
+            self._begin(self._send(resident, item)).set_name(f"a send through {item.port}")
             return
         self._queue.append((resident, item))
         if self._shared is None:
