@@ -231,6 +231,16 @@ class App:
         page = await self.host.actors(part.name, prefix=prefix, limit=limit, after=after, caller=self.caller)
         return page.items
 
+    async def fork(
+        self, module: Module[Any, Any, Any, Any, Any], key: str, to: str, *, id: str, upto: int | None = None
+    ) -> str:
+        """Begin the actor `to` with the facts of `key`, all of them or the first `upto`; their digest in hex.
+
+        What the source owes is not owed again. The same id gives the same answer. Raises: NotFound,
+        BadArguments, KeyConflict, TooLarge.
+        """
+        return await self.host.fork(module, key, to, id=id, upto=upto, caller=self.caller)
+
     # --- runs, approvals, what is parked ------------------------------------------------------
 
     @property

@@ -168,6 +168,12 @@ class App:
         """Keys with their alarm, in order."""
         return self.wait_for(self.awaited.actors(part, prefix=prefix, limit=limit, after=after))
 
+    def fork(
+        self, module: Module[Any, Any, Any, Any, Any], key: str, to: str, *, id: str, upto: int | None = None
+    ) -> str:
+        """Begin the actor `to` with the facts of `key`, all of them or the first `upto`; their digest in hex."""
+        return self.wait_for(self.awaited.fork(module, key, to, id=id, upto=upto))
+
     @property
     def runs(self) -> Runs:
         return Runs(self)

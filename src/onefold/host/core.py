@@ -28,7 +28,8 @@ from onefold.kernel.port import Local, Port, StandIn
 from onefold.kernel.tables import KERNEL, OWED, TURN
 from onefold.node.batch import Beside
 from onefold.node.blobs import Blobs
-from onefold.node.node import Home, Node
+from onefold.node.home import Home
+from onefold.node.node import Node
 from onefold.node.resident import Resident
 from onefold.store.contract import AuthorSpace, Query, Schema, World
 from onefold.store.folder import Folder as Files

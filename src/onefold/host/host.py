@@ -24,6 +24,7 @@ from onefold.host.config import Config
 from onefold.host.core import MAIN, Core, Passing, nowhere
 from onefold.host.delivering import standing_ports
 from onefold.host.driver import soonest
+from onefold.host.forking import ForkVerbs
 from onefold.host.live import Happening, Live
 from onefold.host.modules import ModuleVerbs
 from onefold.host.parked import ParkedVerbs
@@ -41,7 +42,7 @@ _PLACE = re.compile(r"-?[0-9]{1,19}")  # not isdigit, which takes a raised two; 
 GRACE_S = 10.0  # what is on its way at a stop may finish for this long
 
 
-class Host(ModuleVerbs, RunVerbs, ApprovalVerbs, ParkedVerbs, BlobVerbs, SweepVerbs):
+class Host(ModuleVerbs, ForkVerbs, RunVerbs, ApprovalVerbs, ParkedVerbs, BlobVerbs, SweepVerbs):
     """An app that runs. Build it with the world it stands on, then `open` it."""
 
     def __init__(

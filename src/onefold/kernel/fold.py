@@ -21,9 +21,9 @@ from onefold.kernel.blob import NAME, Spill, Spiller, address_of, lightened, nam
 from onefold.kernel.chain import START, link
 from onefold.kernel.module import Module
 from onefold.kernel.port import Inner, Local, Port
-from onefold.kernel.words import Decision, Owed
+from onefold.kernel.words import Decision, Forked, Owed
 from onefold.store.contract import Row, Table
-from onefold.terms.errors import Broken, KeyConflict, TooLarge
+from onefold.terms.errors import BadArguments, Broken, Fault, KeyConflict, TooLarge
 from onefold.terms.ids import ActorId, LeavingKey, Principal, leaving_key, principal_text
 from onefold.terms.instant import up
 from onefold.terms.limits import INLINE_BYTES, MAX_ROW_BYTES
@@ -32,6 +32,7 @@ from onefold.terms.typed import codec_of
 _names = msgspec.json.Encoder()
 _write = msgspec.json.Encoder(order="sorted").encode
 NONE = b"[]"
+_TEXT = codec_of(str)
 
 
 @dataclass(slots=True)
@@ -136,16 +137,11 @@ class Folder:
         `replies`: whether somebody is answered. Raises: TooLarge before anything was written.
         """
         spills: list[Spill] = []
-        state, facts, written = self._evolved(module, base, decision.facts, spills)
-        seq = base.seq + len(facts)
-        snapshot_seq = base.snapshot_seq
-        if module.snapshot is not None and _snapshot_due(base, seq, module.snapshot_every):
-            spills.clear()
-            state, facts, written = self._evolved(module, base, [*facts, module.snapshot(state)], spills)
-            snapshot_seq = seq = seq + 1
+        state, facts, written, seq, snapshot_seq = self._decided(module, base, decision, spills)
         reply, reply_bytes = None, None
         if replies:
-            reply_bytes, reply = module.codecs.reply.seal(decision.reply)
+            codec = _TEXT if type(decision) is Forked else module.codecs.reply
+            reply_bytes, reply = codec.seal(decision.reply)
             if len(reply_bytes) > INLINE_BYTES:
                 _within(f"the reply of {base.kind} {base.key}", reply_bytes)
                 reply_bytes = pointer(self._spill(base, reply_bytes, spills).digest)
@@ -168,6 +164,23 @@ class Folder:
             folded.spills, folded.refs = spills, _references(base, folded)
             self.blobs.about_to_commit(folded.spills, folded.refs)
         return folded
+
+    def _decided(
+        self, module: Module[Any, Any, Any, Any, Any], base: Base, decision: Decision[Any, Any], spills: list[Spill]
+    ) -> tuple[Any, Sequence[Any], bytes, int, int]:
+        """The state after a decision, its facts and their bytes with a snapshot where one is due, and the numbers."""
+        if type(decision) is Forked:
+            if base.last is not None:
+                fault = Fault("to", "has a history already; name a new actor", base.key)
+                raise BadArguments([fault], nothing_was="forked")
+            return decision.state, decision.facts, decision.written, len(decision.facts), decision.snapshot
+        state, facts, written = self._evolved(module, base, decision.facts, spills)
+        seq = base.seq + len(facts)
+        if module.snapshot is None or not _snapshot_due(base, seq, module.snapshot_every):
+            return state, facts, written, seq, base.snapshot_seq
+        spills.clear()
+        state, facts, written = self._evolved(module, base, [*facts, module.snapshot(state)], spills)
+        return state, facts, written, seq + 1, seq + 1
 
     def _evolved(
         self, module: Module[Any, Any, Any, Any, Any], base: Base, facts: Sequence[Any], spills: list[Spill]

@@ -82,6 +82,21 @@ class Decision(Generic[F, R]):
     __hash__ = None  # type: ignore[assignment]
 
 
+class Forked(Decision[F, str]):
+    """What begins an actor with facts of another: they are written already, and `state` is theirs.
+
+    snapshot: the number of the last snapshot among them, 0 without one. The reply is their digest.
+    """
+
+    __slots__ = ("snapshot", "state", "written")
+
+    def __init__(self, facts: Sequence[F], written: bytes, state: Any, snapshot: int, digest: str) -> None:
+        super().__init__(facts=facts, reply=digest)
+        self.written = written
+        self.state = state
+        self.snapshot = snapshot
+
+
 @dataclass(frozen=True, slots=True)
 class Answer(Generic[B]):
     """What a port gave back, as an event of the actor that owed it. The first per owed key counts."""

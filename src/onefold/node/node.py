@@ -9,74 +9,33 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 from itertools import islice
 from typing import Any, Protocol
 
 from onefold.kernel.alarm import Alarm
-from onefold.kernel.fold import Folded, Folder, Outstanding
+from onefold.kernel.fold import Folded, Outstanding
 from onefold.kernel.module import Module
 from onefold.kernel.prune import Pruned
 from onefold.kernel.tables import ACTOR
 from onefold.kernel.words import NOTHING, Decision
 from onefold.node.batch import Beside
+from onefold.node.home import Home, Kind, Opening
 from onefold.node.lane import After, Lane, Retaken
 from onefold.node.resident import Resident, Turn
 from onefold.node.waking import Waits, pruned, woken
-from onefold.store.contract import Query, Row, Space
+from onefold.store.contract import Query, Row
 from onefold.terms.errors import OutcomeUnknown, UnknownName
 from onefold.terms.ids import ActorId, principal_of
 from onefold.terms.instant import Instant
+from onefold.terms.typed import Codec
 
 LOOKED_AT = 64  # of the least recently used, for one to evict; those in a turn are passed over
 
 Decide = Callable[[Any, datetime], Decision[Any, Any]]
-
-
-Opening = Callable[[], Awaitable[tuple[Space, Folder]]]
-
-
-class Home:
-    """Where the rows of some kinds are: a space, opened when first needed, and its lane."""
-
-    def __init__(self, name: str, opening: Opening, make: Callable[[Space, Folder], Lane]) -> None:
-        self.name = name
-        self.kinds: list[str] = []
-        self.lane: Lane | None = None
-        self._opening = opening
-        self._make = make
-        self._opened: asyncio.Task[Lane] | None = None
-
-    async def open(self) -> Lane:
-        """The lane; opens the space the first time. Raises: what opening raises; it is tried again then."""
-        if self.lane is not None:
-            return self.lane
-        if self._opened is None:
-            self._opened = asyncio.get_running_loop().create_task(self._open())
-        try:
-            return await asyncio.shield(self._opened)
-        finally:
-            self._forget_opening()
-
-    def _forget_opening(self) -> None:
-        if self._opened is not None and self._opened.done():
-            self._opened = None
-
-    async def _open(self) -> Lane:
-        self.lane = self._make(*await self._opening())
-        return self.lane
-
-
-@dataclass(frozen=True, slots=True)
-class Kind:
-    """One kind of actor: how it decides, and where its rows are."""
-
-    module: Module[Any, Any, Any, Any, Any]
-    home: Home
 
 
 class Outside(Protocol):
@@ -160,8 +119,9 @@ class Node:
         probe: bool = True,
         removes: int | None = None,
         change: Outstanding | None = None,
+        reads: Codec[Any] | None = None,
     ) -> Any:
-        """Fold one thing into an actor; its reply, after the commit. `change` rides along.
+        """Fold one thing into an actor; its reply, after the commit. `change` rides along. `reads`: its codec, if not the module's.
 
         Raises: KeyConflict, Busy, TooLarge, StoreUnavailable, DecideFailed, WaitsForCode; OutcomeUnknown
         when the commit's answer was lost twice.
@@ -180,7 +140,8 @@ class Node:
                     return None
                 change = None
             future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-            turn = Turn(resident, event, digest, decide, future, replies, probe or unknown > 0, removes, change)
+            asked = probe or unknown > 0
+            turn = Turn(resident, event, digest, decide, future, replies, asked, removes, change, None, reads)
             lane = self._kinds[at.kind].home.lane
             assert lane is not None  # the actor was activated from it
             lane.submit(turn)

@@ -20,6 +20,7 @@ from onefold.kernel.module import Module
 from onefold.kernel.words import Decision
 from onefold.terms.errors import AlreadyDone, BadArguments, OnefoldError
 from onefold.terms.ids import ActorId
+from onefold.terms.typed import Codec
 
 Watch = Callable[[Sequence[Any]], None]
 
@@ -82,7 +83,7 @@ class Turn:
     event: its row text, or None for an alarm. digest: of its payload; empty for ids only the kernel
     mints. decide: (state, now) to Decision, or None for rows without a fold. probe: whether the id may
     have been folded before. removes: the owed row that this confirms. change: the owed row after a try.
-    alarm: the alarm row as a person wants it.
+    alarm: the alarm row as a person wants it. reads: the codec of a reply that is not the module's own.
 
     folded, fault, stored (the first reply's bytes) or first (the turn of the same id in this batch):
     at most one is set, when the batch is decided.
@@ -99,6 +100,7 @@ class Turn:
         "folded",
         "future",
         "probe",
+        "reads",
         "removes",
         "replies",
         "resident",
@@ -117,8 +119,10 @@ class Turn:
         removes: int | None = None,
         change: Outstanding | None = None,
         alarm: Alarm | None = None,
+        reads: Codec[Any] | None = None,
     ) -> None:
         self.resident = resident
+        self.reads = reads
         self.event = event
         self.digest = digest
         self.decide = decide
@@ -153,7 +157,7 @@ class Turn:
         Was wrong once: what reading it raised. It took the whole batch's answers along, and nobody was told.
         """
         try:
-            reply = self.resident.module.codecs.reply.decode(stored)
+            reply = (self.reads or self.resident.module.codecs.reply).decode(stored)
         except BadArguments:
             self.landed(None, AlreadyDone((self.event or "")[2:]))
         else:
