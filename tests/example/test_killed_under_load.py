@@ -152,3 +152,31 @@ async def test_killed_at_random_under_load_nothing_is_lost_or_doubled(load: Load
         await add(load.shop, load.tally, counter, id)
         assert load.tally.replies[counter, id] == total
     await agrees(load.shop, load.tally)
+
+
+async def add_and_rest(shop: Shop, tally: Tally, id: str) -> None:
+    """An event and its answer, which may leave before the process dies of it. Raises: Died."""
+    await add(shop, tally, "c", id)
+    await shop.app.met()
+
+
+EVENT_POINTS = ("before-commit", "before-reply", "after-answer")  # absent, whole and untold, whole and told
+
+
+async def test_killed_at_any_point_of_an_event_it_counts_once_and_tells_the_same(load: Load) -> None:
+    """The second of three events dies at the point; whoever sent it sends it again, and hears what it first came to."""
+    one, tally = load.shop, load.tally
+    for nth, point in enumerate(EVENT_POINTS):
+        await add(one, tally, "c", f"{nth} first")
+        await one.app.arm(point, 1)
+        with pytest.raises(Died):
+            await add_and_rest(one, tally, f"{nth} second")
+        assert await one.app.ended() == -9, one.app.said
+        await one.opens()
+        before = await counted(one, "c")
+        assert len(before) - 3 * nth in ((1,) if point == "before-commit" else (2,)), point
+        await add(one, tally, "c", f"{nth} second")
+        await add(one, tally, "c", f"{nth} third")
+        await agrees(one, tally)
+    names = ("first", "second", "third")
+    assert await counted(one, "c") == [f"{nth} {name}" for nth in range(len(EVENT_POINTS)) for name in names]

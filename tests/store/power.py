@@ -3,7 +3,7 @@
     python -m tests.store.power FOLDER MOUNT PLACE [lying]
 
 The filesystem at MOUNT stops at the PLACE-th change that is made to a file of the store. What was tried, told and
-seen is printed, a line each, as it happens. Nothing may be told after that.
+seen is printed, a line each, as it happens.
 """
 
 from __future__ import annotations

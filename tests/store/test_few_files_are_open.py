@@ -4,15 +4,28 @@ from __future__ import annotations
 
 import asyncio
 import os
+import resource
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from onefold.store.contract import Append, Done, Put, Query
 from onefold.store.sqlite import SqliteWorld, wal
+from onefold.store.sqlite.world import HANDLES
+from onefold.terms.errors import StoreLocked
+from onefold.testing.faulty_disk import FaultyDisk
 from tests.store.child import clock
 from tests.store.shorthand import turn, writing
 from tests.store.tables import OWED, SCHEMA, SENT, TASK, TURN
+
+
+@pytest.fixture
+def disk() -> Iterator[FaultyDisk]:
+    one = FaultyDisk()
+    yield one
+    one.close()
+
 
 SOONEST = Query(TASK, where=(("ready", "null", False),), order=("ready",), limit=1)
 
@@ -54,6 +67,7 @@ async def test_a_space_that_has_work_is_not_closed(tmp_path: Path) -> None:
 
 async def test_numbers_go_on_where_a_space_was_closed_meanwhile(tmp_path: Path) -> None:
     world = SqliteWorld(tmp_path, clock=clock, open_at_most=8)
+    await world.open("main", [SCHEMA])
     space = await world.open("first", [SCHEMA])
     given = [space.mint(OWED), space.mint(OWED)]
     for i in range(9):
@@ -77,6 +91,53 @@ async def test_a_space_at_rest_is_asked_without_a_trace(tmp_path: Path) -> None:
     assert await world.soonest("nowhere", SOONEST) == ()
     assert sorted(os.listdir(tmp_path)) == before
     assert handles(tmp_path) == 0
+    await world.close()
+
+
+async def test_a_space_at_rest_is_opened_once_for_a_question_until_somebody_writes_to_it(
+    place: Path, disk: FaultyDisk
+) -> None:
+    world = SqliteWorld(place, clock=clock, disk=disk)
+    space = await world.open("space", [SCHEMA])
+    assert isinstance(await space.transact(writing(Append(TASK, [(1, "a", None, 100, None)]))), Done)
+    await world.close()
+    disk.opened.clear()
+    for _ in range(50):
+        assert await world.soonest("space", SOONEST) == ([(1, "a", None, 100, None)],)
+    assert disk.opened["space.db"] == 1
+
+    space = await world.open("space", [SCHEMA])
+    assert isinstance(await space.transact(writing(Append(TASK, [(2, "a", None, 7, None)]))), Done)
+    await world.close()
+    assert await world.soonest("space", SOONEST) == ([(2, "a", None, 7, None)],)
+
+    other = SqliteWorld(place, clock=clock)
+    await (await other.open("space", [SCHEMA])).transact(writing(Append(TASK, [(3, "a", None, 5, None)])))
+    await other.close()
+    assert await world.soonest("space", SOONEST) == ([(3, "a", None, 5, None)],), "another's write was not seen"
+
+
+async def test_at_most_256_files_stay_open(place: Path) -> None:
+    world = SqliteWorld(place, clock=clock)
+    spaces = [await world.open(f"space{i}", [SCHEMA]) for i in range(300)]
+    most = sum(s.engine.is_open for s in spaces)
+    for number in (0, 5, 299, 7, 150):
+        assert isinstance(await spaces[number].transact(writing(Append(TURN, [turn(spaces[number], 1, "e")]))), Done)
+        most = max(most, sum(s.engine.is_open for s in spaces))
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    assert most == min(256, (soft - 128) // HANDLES)
+    assert handles(place) <= 256 * HANDLES
+    await world.close()
+    assert handles(place) == 0
+
+
+async def test_the_space_that_was_opened_first_keeps_others_out_however_many_are_used(place: Path) -> None:
+    world = SqliteWorld(place, clock=clock, open_at_most=8)
+    await world.open("main", [SCHEMA])
+    for i in range(20):
+        await world.open(f"space{i}", [SCHEMA])
+    with pytest.raises(StoreLocked):
+        await SqliteWorld(place, clock=clock).open("main", [SCHEMA])
     await world.close()
 
 

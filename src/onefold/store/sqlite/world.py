@@ -15,13 +15,13 @@ from contextlib import ExitStack
 
 import apsw
 
-from onefold.store.contract import Answer, Query, Schema, Table
-from onefold.store.sqlite.connect import OLDEST_LIBRARY, Failpoint, glance, unusable
+from onefold.store.contract import Answer, Query, Schema
+from onefold.store.sqlite.connect import OLDEST_LIBRARY, Failpoint
 from onefold.store.sqlite.disk import Disk
 from onefold.store.sqlite.engine import SqliteEngine
 from onefold.store.sqlite.file import Options
+from onefold.store.sqlite.glances import Glances
 from onefold.store.sqlite.space import SqliteSpace
-from onefold.store.sqlite.tables import Plan
 from onefold.terms.errors import Finding, LoadRefused, StoreUnavailable
 
 OPEN_AT_MOST = 256
@@ -60,7 +60,8 @@ class SqliteWorld:
         self._disk = disk or Disk()
         self._options = Options(clock, node, durability != "full", accept_rollback, failpoint, self._disk)
         self._spaces: OrderedDict[str, SqliteSpace] = OrderedDict()
-        self._plans: dict[int, Plan] = {}
+        self._glances = Glances(self._disk.vfs)
+        self._first = ""  # the space that stays open: whoever holds it keeps other processes out of the folder
         soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
         self._room = max(8, min(open_at_most, (soft - 128) // HANDLES))
 
@@ -76,40 +77,14 @@ class SqliteWorld:
             engine = SqliteEngine(name, path, schemas, self._options, self._make_room)
             engine.open()
             space = self._spaces[name] = SqliteSpace(engine, self._used)
+            self._first = self._first or name
         return space
 
     async def soonest(self, name: str, query: Query) -> tuple[Answer, ...]:
         space = self._spaces.get(name)
         if space is not None and space.engine.is_open:
             return space.engine.look((query,))
-        return self._glance(self._path(name), name, query)
-
-    def _glance(self, path: str, name: str, query: Query) -> tuple[Answer, ...]:
-        if not os.path.exists(path):
-            return ()
-        db = None
-        plan = self._glancing(query.table)
-        try:
-            db = plan.db = glance(path, self._disk.vfs)
-            return (plan.find(query),)
-        except apsw.SQLError:
-            return ()  # the table is not there yet
-        except (apsw.Error, OSError) as error:
-            told = unusable(name, error)
-            if told is None:
-                raise
-            raise told from error
-        finally:
-            plan.db = None
-            if db is not None:
-                db.close()
-
-    def _glancing(self, table: Table) -> Plan:
-        """The statements of one table, written once: a start glances at each of a thousand files."""
-        plan = self._plans.get(id(table))
-        if plan is None:
-            plan = self._plans[id(table)] = Plan(table)  # it keeps the table, so that its id stays its own
-        return plan
+        return self._glances.ask(self._path(name), name, query)
 
     async def close(self) -> None:
         with ExitStack() as every:  # one that cannot be closed well keeps no other open
@@ -134,7 +109,8 @@ class SqliteWorld:
 
     def _make_room(self, wanted: str) -> None:
         """Close the least recently used spaces that are idle until there is room for one more."""
+        self._glances.forget(wanted)
         opened = [s for s in self._spaces.values() if s.engine.is_open and s.name != wanted]
-        for space in opened[: max(0, len(opened) + 1 - self._room)]:
+        for space in [s for s in opened if s.name != self._first][: max(0, len(opened) + 1 - self._room)]:
             if space.idle:
                 space.rest()
