@@ -10,6 +10,7 @@ import asyncio
 import hashlib
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, field, replace
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
@@ -60,7 +61,9 @@ class FakeHost:
 
     def __init__(self, config: Config | None = None, actuators: Sequence[Actuator[Any, Any]] = ()) -> None:
         given = actuators or (refund_order, slow_report, nightly, paid)
-        self.catalog = Catalog("Shop tools", {one.name: one for one in given}, {"counter": object()})
+        self.catalog = Catalog(
+            "Shop tools", {one.name: one for one in given}, {"counter": SimpleNamespace(room="modules")}
+        )
         self.config = config or Config()
         self.clock = Clock()
         self.outcomes: dict[str, Callable[[Any], Outcome]] = {}

@@ -291,3 +291,31 @@ def test_the_blocking_twin_is_the_same() -> None:
     with App(module, store="memory:") as app:
         assert type(app.deliver(module, create())).__name__ == "Scheduled"
         assert app.read(module, SCHEDULE) is not None
+
+
+async def test_nothing_leaves_when_it_was_superseded_while_the_other_side_was_asked(homes: Homes) -> None:
+    """After a doubtful send the port is asked whether it happened. Meanwhile the schedule moved on."""
+    sent: list[str] = []
+    homed: list[Home] = []
+
+    async def find(step: Step, tick: Tick) -> str | None:
+        await homed[0].say(Supersede("s1", SCHEDULE, At(at(days=9))))
+        return None
+
+    @port.lookup("bell", find=find)
+    async def bell(step: Step, tick: Tick) -> str:
+        sent.append(step.key)
+        return "rung"
+
+    home = await homes(to=timers("reminders", to=bell))
+    homed.append(home)
+    await home.say(create())
+    await home.stage.settle()
+    home.stage.kill_at("before-send")
+    home.stage.clock.step_to(home.stage.clock.now() + 3_660_000)
+    await home.stage.let_die()
+    home.stage.live_on()
+    await home.stage.open()
+    await home.later("1h")
+    assert sent == []
+    assert (await home.told())[-1] == "TickVoid"

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from onefold.kernel.words import NOTHING, Answer, Decision, Dropped
+from onefold.testing.laws import module_laws
 from onefold.timers import (
     Ack,
     Acked,
@@ -267,3 +268,17 @@ def test_a_snapshot_is_the_whole_state(alone: Alone) -> None:
 
 def test_where_there_never_was_a_schedule_nothing_is_shown() -> None:
     assert MODULE.view(Schedule()) is None
+
+
+def test_it_keeps_the_laws_that_every_module_must() -> None:
+    events = [
+        create(),
+        create(At(at(hours=1)), "c2"),
+        Ack("a1", FIRST),
+        Supersede("s1", SCHEDULE, Every("*/5 * * * *", tz="Europe/Vienna"), {"n": [1, None]}, at(days=400)),
+        Ack("a2", tick_id(at(minutes=5), 1)),
+        End("e1", SCHEDULE),
+    ]
+    seen = module_laws(MODULE, events=events, answers={"remind": [None, Dropped("a person gave it up")]})
+    assert {"Scheduled", "Planned", "Superseded", "Ended", "TickSealed"} <= set(seen.facts)
+    assert seen.faults == 0

@@ -26,6 +26,7 @@ from onefold.cli.parked import parked
 from onefold.cli.runs import runs
 from onefold.cli.serve import serve
 from onefold.cli.sweep import prune, sweep
+from onefold.cli.timers import timers
 from onefold.terms.errors import OnefoldError
 
 INTERRUPTED = 130
@@ -75,7 +76,7 @@ def root() -> None:
     """Work that was accepted survives; what is retried happens once."""
 
 
-for command in (new, dev, serve, check, call, runs, approve, parked, doctor, export, sweep, prune):
+for command in (new, dev, serve, check, call, runs, approve, parked, doctor, export, sweep, prune, timers):
     root.add_command(command)
 
 

@@ -183,6 +183,8 @@ class Sender:
                     found = await port.find(step, body)
                     if found is not None:
                         return found
+                if await self._void(resident, item):  # again: a commit or a look-up may have been waited for
+                    return _FELL
                 self._point("before-send")
                 function: Callable[..., Any] = port.function
                 if self._stand_in is not None:

@@ -61,6 +61,7 @@ def document(host: Host) -> dict[str, Any]:
             {"name": "modules", "description": "Actors: one event in, one reply out."},
             {"name": "operation", "description": "For those who keep it running."},
         ],
+        "x-onefold-modules": {name: module.room for name, module in host.catalog.modules.items()},
     }
     if keyed:
         made["components"]["securitySchemes"] = {"key": {"type": "http", "scheme": "bearer"}}
