@@ -10,6 +10,7 @@ import pytest
 from onefold import Module
 from onefold.host.modules import History
 from onefold.kernel.tables import SENT, TURN
+from onefold.node import sweeping, waking
 from onefold.store.contract import Query, Row
 from onefold.terms.errors import KeyConflict, Undeclared
 from onefold.testing import Stage
@@ -218,3 +219,59 @@ async def test_a_prune_reaches_only_the_callers_own_actor(stages: Stages) -> Non
     await stage.host.prune(module, "a", caller=stage.caller("anna"))
     lengths = [len(await stage.host.history(module, "a", caller=stage.caller(who))) for who in ("anna", "bert")]
     assert lengths[0] < lengths[1] == 13 + 2
+
+
+async def test_a_prune_that_was_overtaken_by_another_brings_nothing_back(
+    stages: Stages, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    module = make(snapshot_every=EVERY)
+    stage = await stages(module)
+    caller = stage.caller()
+    await filled(stage, module, 8)
+    slow, met = sweeping.committed, asyncio.Event()
+    gate = asyncio.Event()
+
+    async def late(space: Any, writes: Any, what: str) -> None:
+        if not met.is_set():
+            met.set()
+            await gate.wait()
+        await slow(space, writes, what)
+
+    monkeypatch.setattr(waking, "committed", late)
+    first = asyncio.ensure_future(stage.host.prune(module, "a", caller=caller))
+    await met.wait()
+    await filled(stage, module, 20)
+    second = await stage.host.prune(module, "a", caller=caller)
+    gate.set()
+    await first
+    kept = await history(stage, module)
+    assert kept.begins == second.begins
+    assert [row.seq for row in kept] == list(range(kept.begins, kept.begins + len(kept)))
+    await stage.crash()
+    assert (await stage.host.read(module, "a", caller=caller)).balance == 20
+
+
+async def test_a_history_is_read_from_where_it_begins_and_in_pages(
+    stages: Stages, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("onefold.host.modules.HISTORY", 4)
+    module = make(snapshot_every=EVERY)
+    stage = await stages(module)
+    caller = stage.caller()
+    await filled(stage, module, 30)
+    whole = await history(stage, module)
+    for after in range(len(whole) + 2):
+        told = await stage.host.history(module, "a", after=after, caller=caller)
+        assert list(told) == whole[after:]
+    await stage.host.prune(module, "a", caller=caller)
+    space = await stage.host.space("main")
+    look, read = space.look, [0]
+
+    async def counted(*queries: Query) -> Any:
+        answers = await look(*queries)
+        read[0] += sum(len(rows) for query, rows in zip(queries, answers, strict=True) if query.table is TURN)
+        return answers
+
+    monkeypatch.setattr(space, "look", counted)
+    assert len(await history(stage, module)) <= EVERY + 1
+    assert read[0] <= 3 * 4

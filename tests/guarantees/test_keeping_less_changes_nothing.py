@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 
 from onefold import Decision, Module
 from onefold.host.driver import BEAT_MS
+from onefold.kernel.chain import Audit
 from onefold.kernel.tables import TURN
 from onefold.store.contract import Query
 from onefold.terms.errors import AlreadyDone, KeyConflict
@@ -209,7 +210,9 @@ async def live(plan: Sequence[tuple[str, str, int, int]], store: str | Path, win
             await life.act(*act)
         await stage.crash()
         await life.check()
-        (turns,) = await (await stage.host.space("main")).look(Query(TURN))
+        (turns,) = await (await stage.host.space("main")).look(Query(TURN, order=("n",)))
+        audit = Audit()
+        assert [found for row in turns if (found := audit.read(row)) is not None] == []
         assert window or len(turns) >= sum(len(book.first) for book in life.books.values())
 
 

@@ -11,14 +11,16 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
+from itertools import takewhile
 from typing import Any, Generic, TypeVar
 
 from onefold.host.caller import Caller
 from onefold.host.core import Core
 from onefold.kernel.alarm import soonest
 from onefold.kernel.module import Module
-from onefold.kernel.prune import Pruned
+from onefold.kernel.prune import PRUNED, Pruned, older
 from onefold.kernel.reading import Unreadable, read_facts
+from onefold.kernel.rebuild import newest
 from onefold.kernel.tables import ACTOR, ALARM, TURN
 from onefold.node.resident import Resident
 from onefold.store.contract import Query, Row
@@ -29,6 +31,8 @@ from onefold.terms.instant import moment, text, up
 
 T = TypeVar("T")
 AnyModule = Module[Any, Any, Any, Any, Any]
+HISTORY = 2_048  # turns of one look: a read of a long history lets folds through between two of them
+_SEQ, _FACTS, _PREV = TURN.at["seq"], TURN.at["facts"], TURN.at["prev"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,16 +197,23 @@ class ModuleVerbs:
         return soonest(None if at is None else up(at), owed)
 
     async def _turns(self, kind: str, key: str, after: int, caller: Caller) -> Sequence[Row]:
-        """The actor's turns that hold facts after number `after`, oldest first."""
+        """The actor's turns after fact number `after`, oldest first, from where its history begins."""
         space = (await self._core.node.kind(kind).home.open()).space
         at = (kind, principal_text(caller.principal), check_text(key, "key"))
         (actors,) = await space.look(Query(ACTOR, on=("kind", "principal", "key"), keys=[at]))
         if not actors:
             return []
-        (turns,) = await space.look(
-            Query(TURN, where=(("actor", "=", actors[0][0]), ("seq", ">", after)), order=("-n",))
-        )
-        return list(reversed(turns))
+        number = int(actors[0][0])
+        turns: list[Row] = []
+        (page,) = await space.look(newest(number, HISTORY))
+        while page:
+            told = list(takewhile(lambda row: int(row[_SEQ] or 0) > after and row[_FACTS] != PRUNED, page))
+            turns += told
+            prev = page[-1][_PREV]
+            if len(told) < len(page) or prev is None:
+                break
+            (page,) = await space.look(older(number, prev, HISTORY))
+        return turns[::-1]
 
 
 def _facts(module: AnyModule, key: str, row: Row) -> Sequence[Any]:

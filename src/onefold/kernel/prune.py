@@ -61,8 +61,12 @@ def emptied(numbers: Sequence[int]) -> Cas:
 
 
 def opened(row: Row, before: int) -> Cas:
-    """The write that makes the snapshot the first fact of its own turn, and says that there were others."""
-    return Cas(TURN, [((row[_N],), {}, {"facts": cut(_bytes(row[_FACTS]), before)})])
+    """The write that makes the snapshot the first fact of its own turn, and says that there were others.
+
+    Only while the turn is as it was read: a prune behind a later snapshot may have emptied it meanwhile.
+    """
+    facts = _bytes(row[_FACTS])
+    return Cas(TURN, [((row[_N],), {"facts": facts}, {"facts": cut(facts, before)})])
 
 
 def count(facts: bytes) -> int:
