@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 from onefold import Answer, Decision, Module, Owed, Step, port
 from onefold.kernel.blob import BLOB, BLOB_PART, BLOB_REF
 from onefold.kernel.tables import OWED, TURN
+from onefold.node.blob_sweep import BlobSweep
 from onefold.store.contract import Query, Row, Table
 from onefold.testing import Stage
 
@@ -116,3 +118,25 @@ async def dies_or_ends(stage: Stage, attempt: asyncio.Future[Any]) -> bool:
     attempt.cancel()
     await asyncio.gather(attempt, return_exceptions=True)
     return done
+
+
+def sweep_of(stage: Stage, space: str = "main") -> BlobSweep:
+    """A sweep of one space that begins at its first blob, to be made round by round."""
+    core = stage.host._core
+    places = {place.name: place.look for place in core.places}
+    elsewhere: Sequence[Any] = [look for name, look in places.items() if name != space] if space == "main" else []
+    looks: dict[str, Any] = places
+    return BlobSweep(core.blobs[space], looks[space], elsewhere)
+
+
+def later(stage: Stage, ms: int) -> None:
+    """Let time pass without anything of it happening."""
+    stage.clock.step_to(stage.clock.now() + ms)
+
+
+async def settled(stage: Stage) -> None:
+    """Until nothing is decided, committed or sent; alarms may be due."""
+    for _ in range(2_000):
+        if stage.host._core.sender.idle and stage.host._core.node.idle:
+            return
+        await asyncio.sleep(0)

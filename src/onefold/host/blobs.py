@@ -1,4 +1,4 @@
-"""host.blobs - the verbs for blobs: put and get.
+"""host.blobs - the verbs for blobs, and the beat that takes away what nothing refers to.
 
 For: bytes that an event, a fact or an answer would name instead of holding them.
 Never: gives one principal's bytes to another, whatever rights it has: a digest is no key.
@@ -7,9 +7,18 @@ Was wrong once: bytes found by digest alone. Whoever could guess a document had 
 
 from __future__ import annotations
 
+import asyncio
+import logging
+from typing import Any
+
 from onefold.host.caller import Caller
 from onefold.host.core import MAIN, Core
-from onefold.terms.errors import BadArguments, Fault
+from onefold.node.blob_sweep import BlobSweep
+from onefold.terms.errors import BadArguments, Fault, OnefoldError
+
+SPACES = 8  # opened spaces that one beat looks into, in turn: a thousand of them must not hold the loop
+
+log = logging.getLogger("onefold.blobs")
 
 
 class BlobVerbs:
@@ -31,3 +40,52 @@ class BlobVerbs:
         """The bytes that the caller's principal put. Raises: NotFound, BlobDamaged, StoreUnavailable."""
         await self._core.space(MAIN)
         return await self._core.blobs[MAIN].get(caller.principal, digest)
+
+
+class BlobJanitor:
+    """At each beat a few more blobs of a few more spaces."""
+
+    def __init__(self, core: Core) -> None:
+        self._core = core
+        self._sweeps: dict[str, BlobSweep] = {}
+        self._turn = 0
+        self._task: asyncio.Task[None] | None = None
+        self._full = False
+
+    @property
+    def idle(self) -> bool:
+        return self._task is None or self._task.done()
+
+    def beat(self) -> bool:
+        """Begin a round, unless one is under way. Returns whether the round before left something to do."""
+        if self.idle:
+            self._task = asyncio.get_running_loop().create_task(self._round(), name="onefold blobs")
+        return self._full
+
+    async def stop(self) -> None:
+        """End between two commits."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+
+    async def _round(self) -> None:
+        opened = sorted(self._core.blobs)
+        chosen = [opened[(self._turn + k) % len(opened)] for k in range(min(SPACES, len(opened)))]
+        self._turn += len(chosen)
+        self._full = False
+        for name in chosen:
+            try:
+                cleared = await self._sweep(name).round()
+            except OnefoldError as fault:
+                log.warning("the blobs of %s were not looked through: %s", name, fault)
+            else:
+                self._full |= cleared.more
+
+    def _sweep(self, name: str) -> BlobSweep:
+        """One space's sweep. What `main` holds may be named in any space; what another holds, only there."""
+        known = self._sweeps.get(name)
+        if known is None:
+            looks: dict[str, Any] = {place.name: place.look for place in self._core.places}
+            elsewhere = [look for other, look in looks.items() if other != name] if name == MAIN else []
+            known = self._sweeps[name] = BlobSweep(self._core.blobs[name], looks[name], elsewhere)
+        return known

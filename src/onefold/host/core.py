@@ -27,7 +27,7 @@ from onefold.kernel.module import Module
 from onefold.kernel.port import Local, Port, StandIn
 from onefold.kernel.tables import KERNEL, OWED, TURN
 from onefold.node.batch import Beside
-from onefold.node.blobs import Blobs
+from onefold.node.blobs import Blobs, Noted
 from onefold.node.home import Home
 from onefold.node.node import Node
 from onefold.node.resident import Resident
@@ -122,6 +122,7 @@ class Core:
         self.spaces: dict[str, AuthorSpace] = {}
         self.windows = windows_of(catalog, config.retention.ids)
         self.blobs: dict[str, Blobs] = {}
+        self.noted = Noted()
         self.driver = Driver(clock, self.node, lambda: self.places)
         self.closing: list[Callable[[], Awaitable[None]]] = []  # what runs beside, and must end before the store does
         self.beside_idle: list[Callable[[], bool]] = []
@@ -150,7 +151,7 @@ class Core:
                 await ready(space)
             self.spaces[name] = space
             blobs = self.blobs[name] = Blobs(
-                space, self.clock.now, self._files(name), filed=self.config.blobs == "files"
+                space, self.clock.now, self._files(name), filed=self.config.blobs == "files", noted=self.noted
             )
             folder = Folder(self.ports, lambda: space.mint(TURN), lambda: space.mint(OWED), digest, blobs, counted)
             return space, folder

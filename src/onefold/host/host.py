@@ -16,7 +16,7 @@ from typing import Any
 from onefold.actuators.executing import run_pass
 from onefold.actuators.tables import RUNS, beside
 from onefold.host.approvals import ApprovalVerbs, asking
-from onefold.host.blobs import BlobVerbs
+from onefold.host.blobs import BlobJanitor, BlobVerbs
 from onefold.host.caller import Caller
 from onefold.host.catalog import Catalog
 from onefold.host.clock import Clock
@@ -116,7 +116,10 @@ class Host(ModuleVerbs, ForkVerbs, RunVerbs, ApprovalVerbs, ParkedVerbs, BlobVer
         reckoning = Reckoning(self.clock, core.node, core.space)
         core.closing.append(reckoning.stop)
         core.beside_idle.append(lambda: reckoning.idle)
-        core.driver.janitor = janitor.beat
+        blobs = BlobJanitor(core)
+        core.closing.append(blobs.stop)
+        core.beside_idle.append(lambda: blobs.idle)
+        core.driver.janitor = lambda: janitor.beat() | blobs.beat()
         core.heard.append(self._live.heard)
         await core.space(MAIN)
         core.start()

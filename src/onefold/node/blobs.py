@@ -8,7 +8,8 @@ Was wrong once: a digest checked where bytes are written. What a disk lost later
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, Protocol
 
 from onefold.kernel.blob import (
@@ -43,17 +44,38 @@ class Waiting(Protocol):
     def landed(self, reply: Any, fault: OnefoldError | None, /) -> None: ...
 
 
+class Noted:
+    """The addresses that folds of any space of the host name, while a sweep is looking."""
+
+    def __init__(self) -> None:
+        self.seen: set[Any] | None = None
+
+    @contextmanager
+    def on(self) -> Iterator[None]:
+        self.seen = set()
+        try:
+            yield
+        finally:
+            self.seen = None
+
+
 class Blobs:
     """The blobs of `space`. `files`: the folder beside it; with `filed` new bytes go there, else into the space."""
 
     def __init__(
-        self, space: Space, now: Callable[[], int], files: Folder | None = None, *, filed: bool = False
+        self,
+        space: Space,
+        now: Callable[[], int],
+        files: Folder | None = None,
+        *,
+        filed: bool = False,
+        noted: Noted | None = None,
     ) -> None:
         self.space = space
+        self.noted = noted if noted is not None else Noted()
         self.files = files
         self.filed = filed and files is not None
         self.now = now
-        self.noted: set[Any] | None = None  # while a sweep looks elsewhere: addresses that folds of this space name
         self._answering: set[asyncio.Task[None]] = set()
 
     # --- putting ----------------------------------------------------------------------------
@@ -67,8 +89,8 @@ class Blobs:
 
     def about_to_commit(self, spills: Sequence[Spill], refs: Sequence[Row]) -> None:
         """A fold that spills or refers is decided. Its files are durable when this returns; nobody finds them yet."""
-        if self.noted is not None:
-            self.noted.update(ref[0] for ref in refs)
+        if self.noted.seen is not None:
+            self.noted.seen.update(ref[0] for ref in refs)
         for spill in spills:
             self._write(spill)
 
