@@ -28,6 +28,11 @@ def place() -> Iterator[Path]:
         yield Path(folder)
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    told = "write tests/transcripts/*.txt anew instead of comparing; read the difference before you commit it"
+    parser.addoption("--rewrite-transcripts", action="store_true", help=told)
+
+
 def _node_command(script: str) -> list[str]:
     node, path = ROOT / ".setup/bin/node", ROOT / ".setup/node_modules" / script
     if not (node.exists() and path.exists()):

@@ -92,10 +92,12 @@ class Host(ModuleVerbs, ForkVerbs, RunVerbs, ApprovalVerbs, ParkedVerbs, BlobVer
         if notify is not None:
             core.ports["notify"] = asking(core, notify)
         modules = list(self.catalog.modules.values())
+        if self._twice:
+            modules = [twice(module) for module in modules]
         core.ports.update(standing_ports(core, modules, posts))
         core.keep(
             MAIN,
-            [twice(module) for module in modules] if self._twice else modules,
+            modules,
             schemas=(RECKONINGS,),
             resting={module.name for module in modules if module.mostly_sleeps},
             windows=core.windows,

@@ -1,7 +1,7 @@
 """testing.acts - what an app does to the world, seen and put in another's place.
 
 For: stubs for steps and ports, the record of their calls, and failpoints around each.
-Never: sends a notice to anybody: people asked under test are only named; replaces a step of the database, which is
+Never: sends a notice or a webhook to anybody: who would be told is only named; replaces a step of the database, which is
 real in tests too.
 Was wrong once: patching the function by its dotted name. The file had imported it under another, and the test paid.
 """
@@ -15,10 +15,16 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from onefold.actuators.words import Ask
 from onefold.kernel.port import Port, Step
 from onefold.testing.points import Points
 
 NOT_GIVEN: Any = object()
+OUTSIDE = (
+    "onefold.host.approvals",
+    "onefold.ports.notify",
+    "onefold.ports.webhook",
+)  # what of ours would reach a stranger's machine
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +48,7 @@ class Acts:
         self._say = say
         self._stubs: list[tuple[Any, Callable[..., Any]]] = []
         self._calls: list[tuple[Any, Called]] = []
+        self.heard: list[Callable[[Called], None]] = []
 
     def stub(self, step: Any, returns: Any, raises: Any, calls: Any) -> None:
         """Raises: TypeError unless exactly one of the three is given."""
@@ -63,14 +70,16 @@ class Acts:
 
     def __call__(self, function: Callable[..., Any], step: Step, name: str) -> Callable[..., Any]:
         instead = next((stub for of, stub in self._stubs if of == function), None)
-        if instead is None and name == "notify" and function.__module__ == "onefold.ports.notify":
-            instead = self._asked
+        if instead is None and getattr(function, "__module__", "") in OUTSIDE:
+            instead = self._only_told
         acts = function if instead is None else instead
 
         def begin(args: tuple[Any, ...], values: dict[str, Any]) -> None:
             given = args[1:] if args and isinstance(args[0], Step) else args
             called = Called(name, step.key, step.now, step.attempt, step.principal, given, values)
             self._calls.append((function, called))
+            for told in self.heard:
+                told(called)
             self._points.meet("step-started", name)
 
         async def awaited(*args: Any, **values: Any) -> Any:
@@ -90,8 +99,9 @@ class Acts:
 
         return awaited if _is_async(function) else plain
 
-    def _asked(self, step: Step, ask: Any) -> None:
-        self._say(f"asked {', '.join(ask.notify)}: {ask.message}")
+    def _only_told(self, step: Step, body: Any) -> None:
+        asked = isinstance(body, Ask)
+        self._say(f"asked {', '.join(body.notify)}: {body.message}" if asked else f"posted {body!r}")
 
 
 def function_of(step: Any) -> Any:

@@ -46,6 +46,7 @@ class Lives:
         self.points = points
         self.life = 0
         self.verbs = 0
+        self.heard: list[Callable[[str], None]] = []
         self._moving = 0
         self._reviving = asyncio.Lock()
 
@@ -70,6 +71,8 @@ class Lives:
             except Cut:
                 if name not in AGAIN and values.get("key") is None:
                     raise OutcomeUnknown(name) from None
+                if name not in READS:
+                    self._tell("the caller got no answer, and sends the same again")
 
     async def attended(self, act: Callable[[], Awaitable[Any]], name: str = "", args: tuple[Any, ...] = ()) -> Any:
         """What it gives; the app is opened again if it died meanwhile. Raises: Cut, Stuck, Broken."""
@@ -125,8 +128,13 @@ class Lives:
     async def _reopen(self) -> None:
         self.points.live_on()
         self.stage.clock.step_to(self.stage.clock.now() + DOWN_MS)
+        self._tell(f"it is started again, {DOWN_MS // 1000} seconds later")
         await self.stage.open()
         self.life += 1
+
+    def _tell(self, what: str) -> None:
+        for told in self.heard:
+            told(what)
 
     # --- from outside -------------------------------------------------------------------------
 

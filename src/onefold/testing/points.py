@@ -8,6 +8,7 @@ now every failpoint is counted, and whoever wants all of them counts up.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from onefold.terms.ids import nearest
@@ -37,6 +38,7 @@ class Points:
         self.crashed: list[str] = []
         self.order: Order | None = None
         self.expected = True  # whether an order that was never met is a fault of the test
+        self.heard: list[Callable[[str], None]] = []
         self._left = 0
 
     def die_at(self, point: str | None, step: str | None = None, hit: int = 1) -> None:
@@ -64,6 +66,8 @@ class Points:
         if not self._left:
             self.dead, self.order = True, None
             self.crashed.append(f"{point} of {step}" if step else point)
+            for told in self.heard:
+                told(self.crashed[-1])
             raise Killed(point)
 
     def live_on(self) -> None:

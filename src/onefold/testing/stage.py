@@ -17,7 +17,7 @@ from typing import Any
 from onefold.actuators.executing import run_pass
 from onefold.host.caller import ALL, Caller, Right
 from onefold.host.config import Config, settle
-from onefold.host.core import Passing
+from onefold.host.core import Heard, Passing
 from onefold.host.host import Host
 from onefold.host.opening import make_world, open_host
 from onefold.kernel.port import StandIn
@@ -49,6 +49,7 @@ class Stage:
         self.stand_in: StandIn | None = None
         self.run_pass: Passing = run_pass
         self.twice = False
+        self.heard: list[Heard] = []  # told of each fold of any host of this stage, after its commit
         self.said: list[str] = []
         self._world: World | None = None
         self._host: Host | None = None
@@ -86,6 +87,7 @@ class Stage:
             stand_in=self.stand_in,
             run_pass=self.run_pass,
         )
+        self._host._core.heard.extend(self.heard)
         if self._fit is not None:
             self._fit(self._host)
         return self._host

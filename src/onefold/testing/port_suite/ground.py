@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
-from itertools import count
 from typing import Any
+from uuid import uuid4  # noqa: TID251 - the one thing of a test that must not be seeded
 
 from onefold.kernel.port import Port, Promise, Step
 
@@ -35,11 +35,10 @@ class PortUnderTest:
     body: Any
     other: Any
     effects: Callable[[], int]
-    _keys: count[int] = field(default_factory=lambda: count(1))
 
     def key(self) -> str:
-        """A key that was not used before."""
-        return f"port-suite/{next(self._keys)}"
+        """A key that was never used before, in no earlier run either: a sandbox remembers them."""
+        return f"port-suite/{uuid4().hex}"
 
 
 @dataclass(frozen=True, slots=True)
