@@ -24,11 +24,11 @@ from onefold.kernel.tables import ACTOR
 from onefold.kernel.words import NOTHING, Decision
 from onefold.node.batch import Beside
 from onefold.node.home import Home, Kind, Opening
-from onefold.node.lane import After, Lane, Retaken
+from onefold.node.lane import Lane, Retaken
 from onefold.node.resident import Resident, Turn
 from onefold.node.waking import Waits, pruned, woken
 from onefold.store.contract import Query, Row
-from onefold.terms.errors import OutcomeUnknown, UnknownName
+from onefold.terms.errors import HostError, OutcomeUnknown, UnknownName
 from onefold.terms.ids import ActorId, principal_of
 from onefold.terms.instant import Instant
 from onefold.terms.typed import Codec
@@ -73,15 +73,12 @@ class Node:
         windows: Mapping[str, int] | None = None,
     ) -> Home:
         """Serve these kinds from the space `name`, which `opening` opens when first needed."""
-        rows, told = beside or {}, self._told(name)
+        rows, told = beside or {}, _Told(self, name)
         home = Home(name, opening, lambda space, folder: Lane(space, folder, self._now, told, rows, resting, windows))
         for module in modules:
             home.kinds.append(module.name)
             self._kinds[module.name] = Kind(module, home)
         return home
-
-    def _told(self, space: str) -> After:
-        return _Told(self, space)
 
     def kind(self, name: str) -> Kind:
         """Raises: UnknownName."""
@@ -126,34 +123,38 @@ class Node:
         Raises: KeyConflict, Busy, TooLarge, StoreUnavailable, DecideFailed, WaitsForCode; OutcomeUnknown
         when the commit's answer was lost twice.
         """
-        unknown = 0
+        unknown: OutcomeUnknown | None = None
         while True:
-            resident = self._residents.get(at)
-            if resident is None:
-                resident = await self.activate(at)
-            else:
-                self._residents.move_to_end(at)
-            if removes is not None and removes not in resident.owed:
-                return None  # it was confirmed or dropped meanwhile
-            if change is not None and change.n not in resident.owed:
-                if decide is None:
-                    return None
-                change = None
-            future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-            asked = probe or unknown > 0
-            turn = Turn(resident, event, digest, decide, future, replies, asked, removes, change, None, reads)
-            lane = self._kinds[at.kind].home.lane
-            assert lane is not None  # the actor was activated from it
-            lane.submit(turn)
             try:
+                resident = self._residents.get(at)
+                if resident is None:
+                    resident = await self.activate(at)
+                else:
+                    self._residents.move_to_end(at)
+                if removes is not None and removes not in resident.owed:
+                    return None  # it was confirmed or dropped meanwhile
+                if change is not None and change.n not in resident.owed:
+                    if decide is None:
+                        return None
+                    change = None
+                future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+                asks = probe or unknown is not None
+                turn = Turn(resident, event, digest, decide, future, replies, asks, removes, change, None, reads)
+                lane = self._kinds[at.kind].home.lane
+                assert lane is not None  # the actor was activated from it
+                lane.submit(turn)
                 return await future
             except Retaken:
                 continue
-            except OutcomeUnknown:
+            except OutcomeUnknown as lost:
                 # Looked up by id, not retried blindly: the id is asked before it is folded again.
-                unknown += 1
-                if unknown > 1 or event is None:
+                if unknown is not None or event is None:
                     raise
+                unknown = lost
+            except HostError:
+                if unknown is not None:
+                    raise unknown from None  # it could not be looked up: no refusal, though this one is
+                raise
 
     def remove(self, resident: Resident, n: int) -> bool:
         """Take away an owed row that its module hears nothing of; nobody waits. False when it cannot be now."""

@@ -83,6 +83,33 @@ async def lost_answers(ground: Ground) -> None:
     expect((await ground.read()).total, 6, "the total")
 
 
+@promise(
+    "who was committed is never told of a refusal, also where the disk that lost the answer stays dead for a while"
+)
+async def no_false_refusals(ground: Ground) -> None:
+    for dead in range(1, 40):
+        key = f"v{dead}"
+        await ground.act("0", key, add=1)
+        met = 0
+
+        def die(point: str, dead: int = dead) -> None:
+            nonlocal met
+            if met or point == "after-commit":
+                met += 1
+                if met <= dead:
+                    raise OSError(5, "the check's disk is dead")
+
+        ground.failpoint = die
+        told = await answered(ground, "1", key)
+        ground.live_on()
+        if told != Total(3) and not isinstance(told, OutcomeUnknown):
+            raise Unfulfilled(f"a commit whose answer was lost was told as {told!r}")
+        expect(await answered(ground, "1", key), Total(3), "the same again")
+        expect((await ground.read(key)).total, 3, "the total")
+        if met < dead:
+            return
+
+
 @promise("no answer leaves before its commit: neither a reply, nor a decline, nor that of a repeat")
 async def after_the_commit(ground: Ground) -> None:
     await ground.act("0", add=5)
@@ -229,6 +256,7 @@ CHECKS = (
     refused_commits,
     any_failure,
     lost_answers,
+    no_false_refusals,
     after_the_commit,
     answers_are_durable,
     no_reply_from_nowhere,
