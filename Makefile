@@ -1,7 +1,7 @@
 # The two commands: `make run` and `make test`. Both set up whatever they need, on a machine with Python only.
 # Everything they install stays in .venv/ and .setup/.
 .DELETE_ON_ERROR:
-.PHONY: all run test test-root check format bench clean help
+.PHONY: all run test test-root test-deep check format bench clean help
 
 # Some machines forbid bytecode; each of the hundreds of processes that the tests start would compile everything anew.
 unexport PYTHONDONTWRITEBYTECODE
@@ -26,6 +26,9 @@ test: $(DEV_READY) $(NODE_READY) $(CHARTS_READY)    ## all tests but those that 
 
 test-root: $(DEV_READY)     ## the tests that need root: a full disk, a power cut
 	$(BIN)/python -m pytest -q -m needs_root tests
+
+test-deep: $(DEV_READY)     ## a crash or a fault at every place, not at a sample of them: half an hour
+	ONEFOLD_DEEP=1 $(BIN)/python -m pytest -q -m "not needs_root" --timeout=1800 tests/store tests/guarantees
 
 check: $(DEV_READY)     ## format, lint, types, floors, house rules
 	$(BIN)/ruff format --check --quiet $(SRC) || { echo "Not formatted; run: make format"; exit 1; }

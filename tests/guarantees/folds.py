@@ -19,17 +19,30 @@ from pydantic import BaseModel
 
 from onefold import Run, Step, actuator
 from onefold.testing import Stage
-from tests.guarantees.shop import Deposit, PayOut, Provider, make
+from tests.guarantees.shop import Deposit, PayOut, Provider, Sent, Transfer, make
 
 Told = list[Any]
 Dump = dict[str, list[Any]]
+
+
+class Telling(Provider):
+    """Tells of each payment as soon as it was made, before its answer leaves."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.told: Callable[[str, int], None] = lambda key, amount: None
+
+    def take(self, step: Step, body: Transfer) -> Sent:
+        sent = super().take(step, body)
+        self.told(step.key, body.amount)
+        return sent
 
 
 @dataclass
 class World:
     """The other side of the ports, anew for each try."""
 
-    provider: Provider = field(default_factory=Provider)
+    provider: Telling = field(default_factory=Telling)
 
 
 @dataclass(frozen=True)
@@ -84,8 +97,6 @@ class Order(BaseModel):
 
 def refund(world: World) -> Any:
     async def pay(step: Step, amount: int) -> str:
-        from tests.guarantees.shop import Transfer
-
         return world.provider.take(step, Transfer(amount)).reference
 
     @actuator(migrations=["CREATE TABLE paid (order_id TEXT PRIMARY KEY, reference TEXT)"])

@@ -63,3 +63,12 @@ def test_the_other_of_two_makers_takes_the_first_ones_secret(tmp_path: Path) -> 
         return b"f" * count
 
     assert signing(config, raced) == (b"o" * 32,)
+
+
+def test_the_folder_it_makes_keeps_its_name_through_a_power_cut(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced: list[str] = []
+    monkeypatch.setattr("onefold.store.sqlite.disk.Disk.sync_folder", lambda self, path: synced.append(path))
+    signing(settle(code={"store": str(tmp_path / "above" / "store")}, environ={}), fresh)
+    assert synced == [str(tmp_path), str(tmp_path / "above"), str(tmp_path / "above" / "store")]

@@ -24,7 +24,7 @@ from tests.store.child import Asking, clock
 from tests.store.tables import OWED, SCHEMA, SENT, TABLES, TASK, TURN
 
 ACTORS = 5
-DEEP = os.environ.get("ONEFOLD_DEEP") == "1"  # every place, not a sample of them
+DEEP = bool(os.environ.get("ONEFOLD_DEEP"))  # every place, not a sample of them
 LATER_TASK = replace(TASK, columns=(*TASK.columns, Column("later", "text", null=True)))
 MORE = replace(SENT, name="more")
 LATER = Schema(

@@ -52,7 +52,10 @@ def _kept(path: Path, fresh: Callable[[int], bytes]) -> bytes:
 
 def _make(path: Path, secret: bytes, draft: Path) -> None:
     """Write beside, sync, then link into place: the file is whole or absent, and the first of two makers wins."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+    from onefold.store.sqlite.disk import Disk  # only where there is a folder of SQLite files
+
+    disk = Disk()
+    disk.make_folder(str(path.parent))
     handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     try:
         os.write(handle, secret)
@@ -65,8 +68,4 @@ def _make(path: Path, secret: bytes, draft: Path) -> None:
         pass
     finally:
         draft.unlink()
-    folder = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
+    disk.sync_folder(str(path.parent))

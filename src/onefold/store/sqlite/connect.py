@@ -81,6 +81,7 @@ def glance(path: str, vfs: str | None = None) -> apsw.Connection:
     uri = "file:" + path.replace("%", "%25").replace("?", "%3f").replace("#", "%23")
     flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
     db = apsw.Connection(uri + ("?immutable=1" if quiet else ""), flags=flags, vfs=vfs)
+    db.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)  # the last one out would try to check in, and this one may not
     db.set_busy_timeout(BUSY_MS)
     return db
 

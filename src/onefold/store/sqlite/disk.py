@@ -20,7 +20,7 @@ class Disk:
     def make_folder(self, path: str) -> None:
         """Make a folder and those above it, and sync the name of each where it was made."""
         made = []
-        above = path
+        above = path = os.path.abspath(path)
         while not os.path.isdir(above):
             made.append(above)
             above = os.path.dirname(above)

@@ -127,6 +127,15 @@ class Platter:
         self._names: dict[str, int] = {}
         self._loose_names: list[Made | Gone] = []
 
+    @classmethod
+    def holding(cls, files: dict[str, bytes]) -> Platter:
+        """A disk on which these files are, synced, before anything is played."""
+        platter = cls()
+        for number, (name, content) in enumerate(files.items(), start=1):
+            platter._files[number] = _File(bytearray(content))
+            platter._names[name] = number
+        return platter
+
     def play(self, op: Op) -> None:
         match op:
             case Made(file=file):
