@@ -9,13 +9,21 @@ from typing import Any
 
 import apsw
 import pytest
+from pydantic import BaseModel
 
+from onefold import Run, actuator
 from onefold.actuators.tables import RUNS
 from onefold.kernel.chain import START, link
 from onefold.kernel.tables import ACTOR, KERNEL, TURN
 from onefold.store.contract import Append, Last
 from onefold.store.sqlite import SqliteWorld
 from onefold.terms.codec import parse
+from onefold.testing import staged
+from tests.guarantees.documents import Printer, Write, documents
+
+
+class Said(BaseModel):
+    text: str
 
 
 def clock() -> int:
@@ -125,3 +133,104 @@ def test_a_store_that_an_app_holds_is_checked_and_left_alone(typed: Any, tmp_pat
 @pytest.mark.parametrize("store", ["memory:"])
 def test_a_store_in_memory_has_nothing_to_check(typed: Any, store: str) -> None:
     assert typed("doctor", "--store", store).exit_code == 2
+
+
+# --- blobs -------------------------------------------------------------------------------------------------
+
+
+async def _with_blobs(folder: Path, *, home: str = "database") -> str:
+    """A store with a spilled reply, a spilled owed body, a put that an event names, and one that nothing names."""
+    printer = Printer(failing=1)
+    async with staged(documents, printer.port(), store=folder, settings={"blobs": home}) as stage:
+        caller = stage.caller("a")
+        name = await stage.host.blobs_put(b"named", caller=caller)
+        await stage.host.blobs_put(b"named by nobody", caller=caller)
+        await stage.host.deliver(documents, Write("w", "d", text=name, reply=9_000, owed=8_000), caller=caller)
+        await stage.settle()
+    return name
+
+
+@pytest.mark.parametrize("home", ["database", "files"])
+def test_whole_blobs_are_counted_and_those_that_nothing_names_too(typed: Any, tmp_path: Path, home: str) -> None:
+    asyncio.run(_with_blobs(tmp_path / "onefold-data", home=home))
+    ended = typed("doctor", "--json")
+    assert ended.exit_code == 0
+    (main,) = parse(ended.stdout.encode())["items"]
+    assert (main["state"], main["blobs"], main["unreferenced"]) == ("ok", 4, 1)
+    assert "unreferenced" in typed("doctor").stdout
+
+
+@pytest.mark.parametrize("home", ["database", "files"])
+def test_a_damaged_blob_is_named_by_its_digest(typed: Any, tmp_path: Path, home: str) -> None:
+    folder = tmp_path / "onefold-data"
+    name = asyncio.run(_with_blobs(folder, home=home))
+    if home == "files":
+        (file,) = [one for one in (folder / "blobs").rglob("*") if one.is_file() and one.read_bytes() == b"named"]
+        file.write_bytes(b"nemad")
+    else:
+        _by_hand(folder, "update _onefold_blob_part set bytes=cast('nemad' as blob) where bytes=cast('named' as blob)")
+    ended = typed("doctor")
+    assert ended.exit_code == 1
+    assert f"the blob {name} is damaged: its bytes are others than were put" in ended.stdout
+
+
+@pytest.mark.parametrize("row", ["turn", "owed"])
+def test_a_blob_that_is_missing_is_named_with_the_row_that_points_at_it(typed: Any, tmp_path: Path, row: str) -> None:
+    folder = tmp_path / "onefold-data"
+    asyncio.run(_with_blobs(folder))
+    delete = (
+        "delete from _onefold_blob where size=9000" if row == "turn" else "delete from _onefold_blob where size=8000"
+    )
+    _by_hand(folder, delete)
+    ended = typed("doctor")
+    assert ended.exit_code == 1
+    assert f"is missing, and {row} 1 points at it" in ended.stdout
+
+
+def test_a_long_value_of_a_run_that_is_missing_is_named(typed: Any, tmp_path: Path) -> None:
+    @actuator
+    async def echo(run: Run, said: Said) -> str:
+        return said.text
+
+    async def play() -> None:
+        async with staged(echo, store=tmp_path / "onefold-data") as stage:
+            await stage.host.start("echo", {"text": "long " * 2_000}, key="k", caller=stage.caller("a"))
+            await stage.settle()
+
+    asyncio.run(play())
+    db = apsw.Connection(str(tmp_path / "onefold-data" / "echo.db"))
+    db.execute("delete from _onefold_blob")
+    db.close()
+    ended = typed("doctor")
+    assert ended.exit_code == 1
+    assert ended.stdout.count("is missing, and turn 1 points at it") == 2
+
+
+def test_a_lost_folder_of_blobs_is_told_in_few_words(typed: Any, tmp_path: Path) -> None:
+    async def play() -> None:
+        async with staged(store=tmp_path / "onefold-data", settings={"blobs": "files"}) as stage:
+            for n in range(30):
+                await stage.host.blobs_put(b"%d" % n, caller=stage.caller("a"))
+
+    asyncio.run(play())
+    shutil.rmtree(tmp_path / "onefold-data" / "blobs")
+    ended = typed("doctor")
+    assert ended.exit_code == 1
+    assert ended.stdout.count("its file is gone") == 20
+    assert "and 10 more" in ended.stdout
+
+
+def test_a_blob_of_main_that_a_run_names_in_its_own_space_counts_as_named(typed: Any, tmp_path: Path) -> None:
+    @actuator
+    async def keep(run: Run, said: Said) -> str:
+        return said.text
+
+    async def play() -> None:
+        async with staged(keep, store=tmp_path / "onefold-data") as stage:
+            name = await stage.host.blobs_put(b"named elsewhere", caller=stage.caller("a"))
+            await stage.host.start("keep", {"text": name}, caller=stage.caller("a"))
+            await stage.settle()
+
+    asyncio.run(play())
+    items = {item["space"]: item for item in parse(typed("doctor", "--json").stdout.encode())["items"]}
+    assert (items["main"]["blobs"], items["main"]["unreferenced"]) == (1, 0)

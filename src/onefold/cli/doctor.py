@@ -1,6 +1,6 @@
 """cli.doctor - is the store whole, and does it hold everything that was acknowledged?
 
-For: `onefold doctor`: each file's check, its size, its mark, the chain of each actor's facts;
+For: `onefold doctor`: each file's check, its size, its mark, the chain of each actor's facts, its blobs;
 `--accept-rollback` when a file was lost for good.
 Never: runs anything of the app; repairs; touches a store that an app holds.
 Was wrong once: checking by starting the app. The restored backup sent its month-old mails first.
@@ -21,10 +21,11 @@ from onefold.cli.options import json_option
 from onefold.terms.errors import OnefoldError, StoreLocked
 
 if TYPE_CHECKING:
+    from onefold.host.blob_audit import Found
     from onefold.host.config import Config
     from onefold.store.sqlite.checkup import File
 
-COLUMNS = ("space", "bytes", "wal_bytes", "turns", "state")
+COLUMNS = ("space", "bytes", "wal_bytes", "turns", "blobs", "unreferenced", "state")
 
 
 @click.command("doctor")
@@ -32,7 +33,7 @@ COLUMNS = ("space", "bytes", "wal_bytes", "turns", "state")
 @click.option("--accept-rollback", is_flag=True, help="Go on with files that end before what was acknowledged.")
 @json_option
 def doctor(store: str | None, accept_rollback: bool, as_json: bool) -> None:
-    """Check the store's files, that nothing acknowledged is missing, and that no history was changed."""
+    """Check the store's files, that nothing acknowledged is missing, that no history was changed, and every blob."""
     import os
 
     from onefold.host.config import find, settle
@@ -43,38 +44,47 @@ def doctor(store: str | None, accept_rollback: bool, as_json: bool) -> None:
     if config.folder is None:
         raise click.UsageError("This store is in memory and ends with its process; there is nothing to check.")
     files = list(checkup(config.folder))
-    found = {file.space: _look(config, file, accept_rollback) for file in files}
+    spaces = [file.space for file in files]
+    found = {file.space: _look(config, file, accept_rollback, spaces) for file in files}
     refused = {space: told for space, told in found.items() if isinstance(told, OnefoldError)}
-    broken = {space: told for space, told in found.items() if isinstance(told, list) and told}
-    _print(config, files, refused, broken, as_json)
-    click.get_current_context().exit(_ends_with(files, refused, broken))
+    looked = {space: told for space, told in found.items() if told is not None and not isinstance(told, OnefoldError)}
+    _print(config, files, refused, looked, as_json)
+    click.get_current_context().exit(_ends_with(files, refused, looked))
 
 
-def _look(config: Config, file: File, accept_rollback: bool) -> OnefoldError | list[str]:
+def _look(config: Config, file: File, accept_rollback: bool, spaces: Sequence[str]) -> OnefoldError | Found | None:
     """Why the space cannot be opened; where its histories break when it can. A held one was judged by the
-    process that opened it, and its histories are not read while it grows."""
+    process that opened it, and its histories and blobs are not read while it grows."""
     if file.holder is not None:
-        return StoreLocked(file.space, file.holder) if accept_rollback else []
+        return StoreLocked(file.space, file.holder) if accept_rollback else None
     if file.faults and not accept_rollback:
-        return []
+        return None
     try:
-        return asyncio.run(_open(config, file.space, accept_rollback))
+        return asyncio.run(_open(config, file.space, accept_rollback, spaces))
     except OnefoldError as error:
         return error
 
 
-async def _open(config: Config, space: str, accept_rollback: bool) -> list[str]:
-    """Open one space as the app would, follow its histories, and close it again."""
+async def _open(config: Config, space: str, accept_rollback: bool, spaces: Sequence[str]) -> Found:
+    """Open one space as the app would, follow its histories, read its blobs, and close it again."""
     from onefold.actuators.tables import RUNS
     from onefold.host.audit import audit
+    from onefold.host.blob_audit import blob_audit
     from onefold.host.clock import WallClock
-    from onefold.host.core import MAIN
+    from onefold.host.core import MAIN, asking, files_of
     from onefold.host.opening import make_world
+    from onefold.kernel.blob import BLOBS
     from onefold.kernel.tables import KERNEL
+    from onefold.node.blobs import Blobs
 
     world = make_world(config, WallClock(), accept_rollback=accept_rollback)
     try:
-        return await audit(await world.open(space, (KERNEL,) if space == MAIN else (KERNEL, RUNS)))
+        opened = await world.open(space, (KERNEL, BLOBS) if space == MAIN else (KERNEL, BLOBS, RUNS))
+        broken = await audit(opened)
+        others = [asking(world, other) for other in spaces if other != space] if space == MAIN else []
+        found = await blob_audit(Blobs(opened, WallClock().now, files_of(config, space)), others)
+        found.faults[:0] = broken
+        return found
     finally:
         await world.close()
 
@@ -83,16 +93,19 @@ def _print(
     config: Config,
     files: Sequence[File],
     refused: dict[str, OnefoldError],
-    broken: dict[str, list[str]],
+    looked: dict[str, Found],
     as_json: bool,
 ) -> None:
     rows: list[dict[str, Any]] = []
     for file in files:
         error = refused.get(file.space)
-        state = "; ".join((*file.faults, *([str(error)] if error else ()), *broken.get(file.space, ()))) or "ok"
+        found = looked.get(file.space)
+        broken = found.faults if found is not None else ()
+        state = "; ".join((*file.faults, *([str(error)] if error else ()), *broken)) or "ok"
         held = {"holder": file.holder} if file.holder else {}
         sizes = {"space": file.space, "bytes": file.bytes, "wal_bytes": file.wal_bytes, "turns": file.turns}
-        rows.append({**sizes, "state": state, **held})
+        counts = {} if found is None else {"blobs": found.blobs, "unreferenced": found.unreferenced}
+        rows.append({**sizes, **counts, "state": state, **held})
     if as_json:
         show.raw(show.compact({"store": str(config.folder), "items": rows}).encode())
         return
@@ -101,11 +114,12 @@ def _print(
     for row in rows:
         holder = ""
         if "holder" in row:
-            holder = f" (held by {row['holder']}; its histories are followed when nobody holds it)"
+            holder = f" (held by {row['holder']}; its histories and blobs are read when nobody holds it)"
         click.echo(f"{row['space']}: {show.plain(row['state'])}{holder}")
 
 
-def _ends_with(files: Sequence[File], refused: dict[str, OnefoldError], broken: dict[str, list[str]]) -> int:
+def _ends_with(files: Sequence[File], refused: dict[str, OnefoldError], looked: dict[str, Found]) -> int:
     if any(error.exit == HELD for error in refused.values()):
         return HELD
+    broken = any(found.faults for found in looked.values())
     return FAILED if refused or broken or any(file.faults for file in files) else DONE

@@ -31,7 +31,7 @@ from onefold.node.blobs import Blobs, Noted
 from onefold.node.home import Home
 from onefold.node.node import Node
 from onefold.node.resident import Resident
-from onefold.store.contract import AuthorSpace, Query, Schema, World
+from onefold.store.contract import AuthorSpace, Query, Row, Schema, World
 from onefold.store.folder import Folder as Files
 from onefold.terms.codec import digest
 from onefold.terms.errors import OnefoldError
@@ -76,6 +76,22 @@ def windows_of(catalog: Catalog, otherwise: int | None) -> dict[str, int]:
         name: module.ids_for if module.ids_for is not None else otherwise for name, module in catalog.modules.items()
     }
     return {name: window for name, window in said.items() if window is not None}
+
+
+def files_of(config: Config, space: str, point: Callable[[str], None] = nowhere) -> Files | None:
+    """The folder of a space's blobs, beside its file; none for a store in memory."""
+    folder = config.folder
+    return None if folder is None else Files(folder / "blobs" / space, point)
+
+
+def asking(world: World, space: str) -> Callable[[Query], Awaitable[Sequence[Row]]]:
+    """How to ask one thing of a space at rest, without opening it."""
+
+    async def look(query: Query) -> Sequence[Row]:
+        answers = await world.soonest(space, query)
+        return answers[0] if answers else ()
+
+    return look
 
 
 class Place:
@@ -151,17 +167,16 @@ class Core:
                 await ready(space)
             self.spaces[name] = space
             blobs = self.blobs[name] = Blobs(
-                space, self.clock.now, self._files(name), filed=self.config.blobs == "files", noted=self.noted
+                space,
+                self.clock.now,
+                files_of(self.config, name, self.point),
+                filed=self.config.blobs == "files",
+                noted=self.noted,
             )
             folder = Folder(self.ports, lambda: space.mint(TURN), lambda: space.mint(OWED), digest, blobs, counted)
             return space, folder
 
         self.places.append(Place(self.node.keep(name, opening, modules, beside, resting, counted), self.world))
-
-    def _files(self, name: str) -> Files | None:
-        """The folder of a space's blobs, beside its file; none for a store in memory."""
-        folder = self.config.folder
-        return None if folder is None else Files(folder / "blobs" / name, self.point)
 
     async def space(self, name: str) -> AuthorSpace:
         """The opened space of one of the kinds kept there."""

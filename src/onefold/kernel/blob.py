@@ -125,6 +125,7 @@ def pointed(raw: bytes) -> bytes | None:
 
 
 _OPEN, _CLOSE = b'{ "blob":"' + NAME, b'"}'
+_POINTED = re.compile(re.escape(_OPEN) + rb"([0-9a-f]{64})" + re.escape(_CLOSE))
 _LONG = len(_OPEN) + 64 + len(_CLOSE)
 
 
@@ -139,6 +140,20 @@ def raw_pointed(raw: Raw) -> bytes | None:
         return None
     text = bytes(raw)
     return bytes.fromhex(text[len(_OPEN) : -len(_CLOSE)].decode()) if text.startswith(_OPEN) else None
+
+
+def pointed_in(*texts: Any) -> set[bytes]:
+    """The digests that columns of a row point at: whole ones, and values in its facts."""
+    found: set[bytes] = set()
+    for text in texts:
+        if isinstance(text, bytes) and NAME in text:
+            whole = pointed(text)
+            found.update([whole] if whole is not None else map(_unhexed, _POINTED.findall(text)))
+    return found
+
+
+def _unhexed(digits: bytes) -> bytes:
+    return bytes.fromhex(digits.decode())
 
 
 def plain(raw: bytes) -> bytes:

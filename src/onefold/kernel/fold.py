@@ -194,16 +194,17 @@ class Folder:
             written, facts = module.codecs.fact.seal_many(facts)
             light = facts
         if len(written) > INLINE_BYTES:
-            _within(f"the facts of {base.kind} {base.key}", written)
             if module.own_words:
                 light = lightened(facts, lambda raw: self._spill(base, raw, spills).digest)
                 written = _write(light)
+            _within(f"the facts of {base.kind} {base.key}", written)
         state, evolve = base.state, module.evolve
         for fact in light:
             state = evolve(state, fact)
         return state, facts, written
 
     def _spill(self, base: Base, raw: bytes, spills: list[Spill]) -> Spill:
+        _within(f"a value of {base.kind} {base.key}", raw)
         spill = self.blobs.spill(base.principal, raw)
         spills.append(spill)
         return spill

@@ -85,13 +85,13 @@ class BlobSweep:
         old = [row for row in page if row[_CONDEMNED] is not None or now - int(row[_AT] or 0) >= BLOB_GRACE_MS]
         if not old:
             return _Plan()
-        named = await _named(self._look, old)
+        named = await named_in(self._look, old)
         doubtful = [row for row in old if row[_ADDRESS] not in named or row[_CONDEMNED] is not None]
         if not doubtful:
             return _Plan()
         away: set[Any] = set()
         for look in self._elsewhere:
-            away |= await _named(look, doubtful)
+            away |= await named_in(look, doubtful)
             await asyncio.sleep(0)  # each look at a file holds the loop for a moment
         outcome = await self._blobs.space.transact(lambda: self._body(doubtful, away, now))
         if isinstance(outcome, Refused):
@@ -149,7 +149,7 @@ class BlobSweep:
         return gone
 
 
-async def _named(look: Look, rows: Sequence[Row]) -> set[Any]:
+async def named_in(look: Look, rows: Sequence[Row]) -> set[Any]:
     """The addresses, of these blobs, that a row of this space names."""
     refs = await look(_refs([row[_ADDRESS] for row in rows], 1))
     if not refs:
