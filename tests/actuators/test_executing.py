@@ -213,9 +213,16 @@ async def test_a_wait_that_cannot_be_committed_ends_the_pass_as_a_fault() -> Non
     assert len(asyncio.all_tasks()) == 1
 
 
-async def test_a_step_that_exits_the_process_fails_instead() -> None:
+class Beyond(BaseException):
+    """What a library raises that wants nobody to catch it."""
+
+
+@pytest.mark.parametrize(
+    "fault", [SystemExit(3), Beyond("all"), GeneratorExit()], ids=lambda fault: type(fault).__name__
+)
+async def test_a_step_that_raises_what_nobody_catches_fails_instead(fault: BaseException) -> None:
     async def leaves() -> None:
-        raise SystemExit(3)
+        raise fault
 
     async def main(run: Run) -> str:
         try:
@@ -226,7 +233,7 @@ async def test_a_step_that_exits_the_process_fails_instead() -> None:
 
     world = World(actuator(main))
     await world.play()
-    assert world.result == "SystemExit"
+    assert world.result == type(fault).__name__
 
 
 async def test_a_function_that_exits_the_process_fails_its_run_instead() -> None:

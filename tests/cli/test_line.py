@@ -32,6 +32,21 @@ def test_without_an_app_to_open_it_says_so(typed: Any, nobody: str, monkeypatch:
     assert "no onefold.toml here names an app" in ended.stderr
 
 
+def test_the_app_may_be_named_by_a_variable_alone(typed: Any, nobody: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    lines = (
+        "import onefold",
+        "@onefold.actuator",
+        "async def hello(run: onefold.Run) -> str:",
+        "    return 'hello'",
+        "app = onefold.App(hello)",
+    )
+    Path("named.py").write_text("\n".join(lines), encoding="utf-8")
+    monkeypatch.setenv("ONEFOLD_LISTEN", nobody.removeprefix("http://"))
+    monkeypatch.setenv("ONEFOLD_APP", "named.py")
+    ended = typed("call", "hello")
+    assert (ended.exit_code, ended.stdout) == (0, '"hello"\n')
+
+
 def test_what_is_not_onefold_is_not_taken_for_it(typed: Any, told: Any) -> None:
     told.answer("GET", "/runs", b"<html>hello</html>", media="text/html", status=404)
     ended = typed("runs", "list")

@@ -109,3 +109,20 @@ async def test_no_name_reaches_outside_its_folder(tmp_path: Path, name: str) -> 
     with pytest.raises(LoadRefused):
         await world.soonest(name, Query(TASK))
     assert os.listdir(tmp_path) == []
+
+
+async def test_a_new_file_is_its_owners_alone(tmp_path: Path) -> None:
+    before = os.umask(0)
+    try:
+        world = SqliteWorld(tmp_path, clock=clock)
+        space = await world.open("main", [SCHEMA])
+        assert isinstance(await space.transact(writing(Append(TASK, [ROW]))), Done)
+        modes = _modes(tmp_path)
+    finally:
+        os.umask(before)
+    assert modes == dict.fromkeys(("main.db", "main.db-wal", "main.db-shm", "main.mark"), 0o600)
+    await world.close()
+
+
+def _modes(folder: Path) -> dict[str, int]:
+    return {path.name: path.stat().st_mode & 0o777 for path in folder.iterdir()}

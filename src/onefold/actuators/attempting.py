@@ -97,7 +97,9 @@ class Attempt:
             if task is not None and task.cancelling():
                 raise
             return self._failed(cut)
-        except (Exception, SystemExit) as fault:  # noqa: BLE001 - the door: whatever a step raises becomes its outcome
+        except KeyboardInterrupt:
+            raise
+        except BaseException as fault:  # noqa: BLE001 - the door: whatever a step raises becomes its outcome
             if port is not None and port.promise == "neither":
                 self.why = f"it raised {type(fault).__name__} after it was sent"
                 return None

@@ -116,13 +116,14 @@ class Line:
     async def _open(self, nobody: str) -> httpx2.AsyncClient:
         """Open the app of onefold.toml here. It closes with the line."""
         config = settled()
-        if config.app is None or config.file is None:
+        if config.app is None:
             raise Unanswered(nobody, "nothing listens there, and no onefold.toml here names an app to open instead")
         import httpx2
 
         from onefold.cli.inside import opened_here
 
-        opened = opened_here(config.app, config.file.parent, self._principal)
+        start = Path.cwd() if config.file is None else config.file.parent
+        opened = opened_here(config.app, start, self._principal)
         asgi = await self._stack.enter_async_context(opened)
         self._opened = True
         self._client = httpx2.AsyncClient(transport=httpx2.ASGITransport(app=asgi), base_url=nobody, timeout=None)

@@ -90,15 +90,15 @@ def key_header(key: str | None) -> dict[str, str]:
 
 
 def target_of(typed: str | None, start: Path) -> str:
-    """The target typed, or `app` of onefold.toml. Raises: click.UsageError when neither names one."""
+    """The target typed, or `app` of the settings. Raises: click.UsageError when neither names one."""
     if typed is not None:
         return typed
     from onefold.cli.line import settled
 
     config = settled()
-    if config.app is None or config.file is None:
+    if config.app is None:
         raise click.UsageError("Say what to serve: a TARGET, or `app` in onefold.toml.")
     place, colon, name = config.app.partition(":")
-    if place.endswith(".py"):
+    if place.endswith(".py") and config.file is not None:
         place = os.path.relpath(config.file.parent / place, start)
     return f"{place}{colon}{name}"

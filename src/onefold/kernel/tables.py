@@ -1,7 +1,7 @@
 """kernel.tables - the rows of every actor, whatever its module.
 
 For: the tables of the kernel, by declaration, and how they came to be.
-Never: a table for one module; a journal beside `turn`; a projection of it.
+Never: a table for one module; a journal beside `turn`; a projection of it (`event` and `fact` are views).
 Was wrong once: fact, event, owed and alarm as four tables keyed by text. Each fold dirtied a
 leaf in four trees, and 12,800 folds a second was the end of it; one row a fold is 40,000.
 
@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from onefold.store.contract import AddColumn, Chain, Column, Create, Migration, Schema, Table
+from onefold.store.contract import AddColumn, Chain, Column, Create, Migration, Schema, Table, View
 
 ACTOR = Table(
     "actor",
@@ -108,5 +108,9 @@ KERNEL = Schema(
         Migration(2, oldest=1, steps=(Create(SWEPT),)),
         # Code that knows no links would leave a hole in the chain of whatever it folds.
         Migration(3, oldest=3, steps=(AddColumn("turn", TURN.columns[-1]),)),
+    ),
+    views=(
+        View("event", "turn", ("n", "actor", "event", "reply", "at")),
+        View("fact", "turn", ("n", "actor", "seq"), each="facts"),
     ),
 )

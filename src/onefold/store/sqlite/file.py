@@ -123,6 +123,8 @@ class File:
             raise StoreRolledBack(self.name, before.top, 0)
         there, left = _size(self.path), _size(f"{self.path}-wal")
         self.wal_pages, self._names = 0, False
+        if not os.path.exists(self.path):  # its owner's alone, whatever the umask; its WAL takes the same rights
+            os.close(self.options.disk.open(self.path, os.O_RDWR | os.O_CREAT))
         conn = self.conn = connect(self.path, vfs=self.options.disk.vfs, lossy=self.options.lossy)
         conn.set_wal_hook(self._wrote_wal)
         self._use(conn)
