@@ -15,7 +15,7 @@ from pydantic import BaseModel
 import onefold
 from onefold import App, Run, actuator, blocking
 from onefold.terms.errors import BadArguments, LoadRefused, NotFound, NotOpen, RunFailed, StoreLocked
-from tests.guarantees.shop import Accepted, Deposit, bank
+from tests.guarantees.shop import Accepted, Deposit, bank, make
 
 
 class Name(BaseModel):
@@ -140,6 +140,31 @@ def test_a_script_needs_no_await(tmp_path: Path) -> None:
             app.receipt("run_none")
         with pytest.raises(BadArguments):
             app.acting_as("")
+
+
+def test_facts_are_pruned_and_replies_swept_with_and_without_await(tmp_path: Path) -> None:
+    saved = make(snapshot_every=3)
+    with App(saved, greet, store=tmp_path) as app:
+        for n in range(8):
+            app.deliver(saved, Deposit(f"d{n}", "a", 1))
+        whole = app.history(saved, "a")
+        pruned = app.prune(saved, "a")
+        kept = app.history(saved, "a")
+        assert (whole.begins, kept.begins) == (1, pruned.begins)
+        assert list(kept) == whole[pruned.facts :]
+        assert app.sweep(runs="1 day", replies="1 day", dry_run=True) == app.sweep(runs="1 day", replies="1 day")
+        assert app.deliver(saved, Deposit("d0", "a", 1)) == Accepted(1)
+
+    async def again() -> None:
+        async with App(saved, greet, store=tmp_path) as app:
+            assert (await app.prune(saved, "a")).facts == 0
+            assert (await app.history(saved, "a")).begins == pruned.begins
+            with pytest.raises(BadArguments):
+                await app.sweep()
+            with pytest.raises(BadArguments):
+                await app.sweep(replies="soon")
+
+    asyncio.run(again())
 
 
 PAIRS = [

@@ -9,7 +9,7 @@ import pytest
 
 from onefold.host.driver import BEAT_MS
 from onefold.host.sweep import Swept
-from onefold.kernel.tables import TURN
+from onefold.kernel.tables import SWEPT, TURN
 from onefold.store.contract import Query
 from onefold.terms.errors import AlreadyDone, BadArguments, Forbidden, KeyConflict
 from onefold.testing import Stage
@@ -107,3 +107,22 @@ async def test_only_who_operates_may_sweep(stages: Stages) -> None:
     stage = await stages(bank)
     with pytest.raises(Forbidden):
         await stage.host.sweep(replies=DAY_MS, caller=stage.caller(rights=("call", "read")))
+
+
+async def test_two_sweeps_at_once_take_the_same_and_neither_moves_the_other_back(
+    stages: Stages, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("onefold.node.sweeping.LOOK", 8)
+    stage = await stages(bank)
+    await asyncio.gather(*(put(stage, f"d{n}") for n in range(60)))
+    await passes(stage, DAY_MS)
+    caller = stage.caller()
+    both = await asyncio.gather(*(stage.host.sweep(replies=DAY_MS, caller=caller) for _ in range(3)))
+    assert 60 <= sum(one.replies for one in both) <= 180
+    assert await replies(stage) == 0
+    (swept,) = await (await stage.host.space("main")).look(Query(SWEPT))
+    assert [row[0] for row in swept] == ["replies"]
+    assert await stage.host.sweep(replies=DAY_MS, dry_run=True, caller=caller) == Swept()
+    await put(stage, "last")
+    await passes(stage, DAY_MS)
+    assert await stage.host.sweep(replies=DAY_MS, caller=caller) == Swept(replies=1)

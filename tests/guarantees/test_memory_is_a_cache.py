@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Generator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,9 +12,9 @@ import pytest
 from onefold.kernel.tables import TURN
 from onefold.store.contract import Append, AuthorSpace, Done, Last, Query, Row, Table
 from onefold.terms.errors import Busy, WaitsForCode
-from onefold.terms.limits import QUEUE_PER_ACTOR
+from onefold.terms.limits import MAX_ROW_BYTES, QUEUE_PER_ACTOR
 from tests.guarantees.conftest import Stages
-from tests.guarantees.shop import Accepted, Balance, Deposit, Provider, bank, make
+from tests.guarantees.shop import Accepted, Account, Balance, Deposit, Provider, bank, make
 
 
 async def test_an_evicted_actor_comes_back_with_its_state(stages: Stages, provider: Provider) -> None:
@@ -94,3 +95,23 @@ async def append(space: AuthorSpace, table: Table, rows: list[Row]) -> None:
         return Last((Append(table, rows),), None)
 
     assert isinstance(await space.transact(body), Done)
+
+
+async def test_a_state_that_outgrew_a_row_still_decides_and_wakes_without_its_snapshot(
+    stages: Stages, caplog: pytest.LogCaptureFixture
+) -> None:
+    module = make(snapshot_every=3)
+    module.snapshot = huge
+    stage = await stages(module)
+    caller = stage.caller()
+    for n in range(9):
+        assert await stage.host.deliver(module, Deposit(f"d{n}", "a", 1), caller=caller) == Accepted(n + 1)
+    told = [one for one in caplog.records if "too large" in one.getMessage()]
+    assert len(told) == 3  # tried when it is due, not at each fold
+    await stage.crash()
+    assert (await stage.host.read(module, "a", caller=caller)).balance == 9
+    assert not any(isinstance(row.fact, Balance) for row in await stage.host.history(module, "a", caller=caller))
+
+
+def huge(account: Account) -> Balance:
+    return Balance(replace(account, last="x" * MAX_ROW_BYTES))

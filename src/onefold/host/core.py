@@ -247,5 +247,8 @@ class Core:
         self.driver.armed(space, at)
 
     def folded(self, resident: Resident, folded: Folded) -> None:
+        if folded.unsaved:
+            at = resident.at
+            log.warning("the snapshot of %s %s is too large for a row: it wakes from an older one", at.kind, at.key)
         for heard in self.heard:
             heard(resident, folded)

@@ -70,7 +70,7 @@ class Base:
     key: str
     state: Any
     seq: int
-    snapshot_seq: int
+    snapshot_seq: int  # the fact that is the latest snapshot, or behind which one was found too large
     last: int | None
     at: int
     turns: int = 0  # since the snapshot's, declines too: each is read when the actor wakes
@@ -95,6 +95,7 @@ class Folded:
     wake: int | None = None  # when the next state must be woken (ms), set by who arms the alarm
     spills: Sequence[Spill] = ()
     refs: Sequence[Row] = ()  # rows of BLOB_REF: blobs that the turn and what it owes refer to
+    unsaved: bool = False  # a snapshot was due, and is too large for a row
 
 
 def leaving(base: Base, key: str) -> LeavingKey:
@@ -160,6 +161,8 @@ class Folder:
         sealed = link(base.link, written)
         turn = (n, base.actor, seq, base.last, event, digest, reply_bytes, written, owes, now, 0, sealed)
         folded = Folded(state, facts, seq, snapshot_seq, n, turn, sealed, reply, owed, keys, local)
+        if snapshot_seq != base.snapshot_seq and type(decision) is not Forked:
+            folded.unsaved = len(facts) == len(decision.facts)
         if spills or NAME in written or (reply_bytes is not None and NAME in reply_bytes) or owed:
             folded.spills, folded.refs = spills, _references(base, folded)
             self.blobs.about_to_commit(folded.spills, folded.refs)
@@ -168,7 +171,10 @@ class Folder:
     def _decided(
         self, module: Module[Any, Any, Any, Any, Any], base: Base, decision: Decision[Any, Any], spills: list[Spill]
     ) -> tuple[Any, Sequence[Any], bytes, int, int]:
-        """The state after a decision, its facts and their bytes with a snapshot where one is due, and the numbers."""
+        """The state after a decision, its facts and their bytes with a snapshot where one is due, and the numbers.
+
+        A state that outgrew a row has no snapshot. Was wrong once: it refused every event from then on.
+        """
         if type(decision) is Forked:
             if base.last is not None:
                 fault = Fault("to", "has a history already; name a new actor", base.key)
@@ -178,9 +184,14 @@ class Folder:
         seq = base.seq + len(facts)
         if module.snapshot is None or not _snapshot_due(base, seq, module.snapshot_every):
             return state, facts, written, seq, base.snapshot_seq
+        kept = spills[:]
         spills.clear()
-        state, facts, written = self._evolved(module, base, [*facts, module.snapshot(state)], spills)
-        return state, facts, written, seq + 1, seq + 1
+        try:
+            saved, more, longer = self._evolved(module, base, [*facts, module.snapshot(state)], spills)
+        except TooLarge:
+            spills[:] = kept
+            return state, facts, written, seq, seq  # tried here: the next is due as if there were one
+        return saved, more, longer, seq + 1, seq + 1
 
     def _evolved(
         self, module: Module[Any, Any, Any, Any, Any], base: Base, facts: Sequence[Any], spills: list[Spill]

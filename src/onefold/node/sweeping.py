@@ -14,7 +14,21 @@ from functools import partial
 
 from onefold.kernel.retain import LOOK, after, aged, freed, holds_id, holds_reply, removable, unreplied
 from onefold.kernel.tables import ACTOR, SWEPT, TURN
-from onefold.store.contract import Answer, Each, Last, Put, Query, Refused, Remove, Row, Space, Unknown, Verb, Write
+from onefold.store.contract import (
+    Answer,
+    Append,
+    Cas,
+    Each,
+    Last,
+    Query,
+    Refused,
+    Remove,
+    Row,
+    Space,
+    Unknown,
+    Verb,
+    Write,
+)
 from onefold.terms.errors import OutcomeUnknown
 
 REPLIES = "replies"
@@ -48,18 +62,26 @@ async def ids(space: Space, kind: str, upto: int, now: int, *, looks: int | None
 
 async def _go(space: Space, what: str, choose: Choice, upto: int, now: int, looks: int | None, dry: bool) -> Swept:
     (known,) = await space.look(Query(SWEPT, on=("what",), keys=[(what,)]))
-    place = int(known[0][1]) if known else 0
-    count, done, more = 0, 0, True
+    told = int(known[0][1] or 0) if known else None
+    place, count, done, more = told or 0, 0, 0, True
     while more and (looks is None or done < looks):
         (rows,) = await space.look(after(place, LOOK))
         look = aged(rows, place, upto, now, LOOK)
         chosen, writes = await choose(space, look.turns)
         if look.upto > place and not dry:
-            await committed(space, (*writes, Put(SWEPT, [(what, look.upto)])), f"the sweep of {what}")
+            await committed(space, (*writes, _moved(what, told, look.upto)), f"the sweep of {what}")
+            told = look.upto
         place, more = look.upto, look.more
         count += chosen
         done += 1
     return Swept(count, more)
+
+
+def _moved(what: str, told: int | None, upto: int) -> Write:
+    """How far the sweep is now, unless another of its kind, begun meanwhile, has told so: it is never moved back."""
+    if told is None:
+        return Append(SWEPT, [(what, upto)], met="keep")
+    return Cas(SWEPT, [((what,), {"n": told}, {"n": upto})])
 
 
 async def committed(space: Space, writes: tuple[Write, ...], what: str) -> None:
