@@ -113,3 +113,12 @@ def test_testing_loads_no_test_tool() -> None:
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, env={"PYTHONPATH": str(ROOT / "src")}
     )
     assert ran.stdout == "[]\n"
+
+
+def test_a_start_of_pytest_loads_no_engine() -> None:
+    """Whoever has Onefold installed pays for it in tests that use it, and in no other."""
+    code = "import sys, onefold.testing.plugin; print(sorted(m for m in sys.modules if m.startswith('onefold.')))"
+    ran = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, env={"PYTHONPATH": str(ROOT / "src")}
+    )
+    assert ran.stdout == "['onefold.testing', 'onefold.testing.plugin']\n"

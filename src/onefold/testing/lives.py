@@ -25,10 +25,12 @@ from onefold.testing.stuck import Stuck, Unsettled, stuck
 DOWN_MS = 5_000
 """How long a process that was killed is away: longer than a row on its way may stay unnoticed."""
 READS = frozenset(
-    "actors alarm approvals_list ended facts history link_page parked_list read read_json ready receipt run_journal "
-    "runs_list space table_rows tables".split()
+    "actors alarm approvals_list blobs_get ended facts history link_page parked_list read read_json ready receipt "
+    "run_journal runs_list space table_rows tables".split()
 )
-AGAIN = READS | {"approvals_decide", "deliver", "deliver_raw", "link_decide", "run_cancel"}
+AGAIN = READS | frozenset(
+    "approvals_decide blobs_put deliver deliver_raw fork link_decide prune prune_named run_cancel sweep".split()
+)
 """What counts once however often it is sent. Any other verb does when it carries a key."""
 BARE = frozenset({"abandon", "close", "open"})
 log = logging.getLogger("onefold.testing")
