@@ -24,8 +24,10 @@ from bench.scenes import module
 
 Gaps = dict[str, str]
 Profiles = dict[str, list[str]]
+TIMERS = ("onefold", "apscheduler", "huey", "dbos")
+DBOS_TIMERS = 1_000  # 10,000 in a minute are beyond it: 18 ms of CPU each
 SLEPT_S = 10.0  # how long the sleepers of a profile sleep, at most
-PARTS = ("rates", "sleepers", "waiters", "starts", "growth", "honesty")
+PARTS = ("rates", "timers", "sleepers", "waiters", "starts", "growth", "honesty")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,10 +41,22 @@ class Size:
     starts: int
     sizes: tuple[int, ...]
     profiled_s: float
+    at_rest: tuple[int, ...]
 
 
-FULL = Size(rounds=4, seconds=2.0, runs=10_000, spread_s=60.0, starts=7, sizes=(100, 1_000, 10_000), profiled_s=3.0)
-QUICK = Size(rounds=1, seconds=1.0, runs=300, spread_s=2.0, starts=1, sizes=(10, 100, 300), profiled_s=1.0)
+FULL = Size(
+    rounds=4,
+    seconds=2.0,
+    runs=10_000,
+    spread_s=60.0,
+    starts=7,
+    sizes=(100, 1_000, 10_000),
+    profiled_s=3.0,
+    at_rest=(1_000, 1_000_000),
+)
+QUICK = Size(
+    rounds=1, seconds=1.0, runs=300, spread_s=2.0, starts=1, sizes=(10, 100, 300), profiled_s=1.0, at_rest=(200, 2_000)
+)
 
 
 def commands(failed: Gaps) -> Profiles:
@@ -148,6 +162,14 @@ def rest(taken: Measured, size: Size, parts: Sequence[str], failed: Gaps) -> Non
     if "sleepers" in parts:
         taken.minute = attempted("sleepers over a while", lambda: scenes.sleepers(size.runs, size.spread_s), failed)
         taken.instant = attempted("sleepers at one instant", lambda: scenes.sleepers(size.runs, 0), failed)
+    if "timers" in parts:
+        for kind in TIMERS:
+            count = min(size.runs, DBOS_TIMERS) if kind == "dbos" else size.runs
+            taken.timers[kind] = attempted(
+                f"timers of {kind}", partial(scenes.timers, kind, count, size.spread_s), failed
+            )
+        for count in size.at_rest:
+            taken.at_rest[count] = attempted(f"{count} timers at rest", partial(scenes.timers_at_rest, count), failed)
     if "waiters" in parts:
         for count in size.sizes:
             taken.waiters[count] = attempted(f"{count} waiters", partial(scenes.waiters, count), failed)

@@ -65,6 +65,8 @@ class Measured:
     spaces: Told = field(default_factory=dict)
     histories: Told = field(default_factory=dict)
     wakes: Told = field(default_factory=dict)
+    timers: dict[str, Told] = field(default_factory=dict)
+    at_rest: dict[int, Told] = field(default_factory=dict)
 
     def over(self, mine: str, theirs: str, times: float = 1.0) -> tuple[float | None, str]:
         """The ratio of two rates, and both as text."""
@@ -93,6 +95,7 @@ def lines(taken: Measured) -> list[Line]:
         *_runs(taken),
         *_charts(taken),
         *_sleepers(taken),
+        *_timers(taken),
         *_waiters(taken),
         *_starts(taken),
         *_growth(taken),
@@ -166,6 +169,32 @@ def _sleepers(taken: Measured) -> Iterator[Line]:
     yield Line(row, "until the last is done", None if most is None else most / 1e3, None, 0.5, "s", less=True)
 
 
+def _timers(taken: Measured) -> Iterator[Line]:
+    for kind, told in taken.timers.items():
+        count = told.get("count", taken.runs)
+        row = f"{number(count)} timers due in {taken.spread_s:g} s"
+        missing = f", {told['missing']} never" if told.get("missing") else ""
+        more = f"armed in {number(told.get('armed_s', 0))} s, {number(told.get('cpu_ms', 0))} ms of CPU each{missing}"
+        ours = kind == "onefold"
+        spread = f"; {number(told.get('with_spread_p50', 0))} from the due instant, the spread included" if ours else ""
+        p50, p99 = (2.0, 20.0) if ours else (None, None)
+        yield Line(row, f"{kind}: lateness p50 ({more}{spread})", told.get("p50"), p50, None, "ms", less=True)
+        most = number(told.get("most", 0))
+        yield Line(row, f"{kind}: lateness p99 (most {most} ms)", told.get("p99"), p99, None, "ms", less=True)
+        for what in ("early", "twice"):
+            yield Line(row, f"{kind}: {what}", told.get(what), 0 if ours else None, None, "timers", less=True)
+    for count, told in sorted(taken.at_rest.items())[-1:]:
+        row = f"{number(count)} sleeping timers at rest"
+        kib = told.get("kib")
+        created = number(told.get("a_second", 0))
+        yield Line(row, "from the exec to a durable answer", told.get("first_s"), 0.25, None, "s", less=True)
+        yield Line(row, "memory of the whole process then", kib and kib / 1024, None, None, "MiB", less=True)
+        yield Line(
+            row, f"on the disk, each (created at {created} a second)", told.get("bytes_each"), None, None, "bytes"
+        )
+        yield Line(row, "lateness of a single wake", told.get("late_ms"), None, None, "ms", less=True)
+
+
 def _waiters(taken: Measured) -> Iterator[Line]:
     count = max(taken.waiters, default=taken.runs)
     told = taken.waiters.get(count, {})
@@ -193,11 +222,14 @@ def _starts(taken: Measured) -> Iterator[Line]:
 
 def _growth(taken: Measured) -> Iterator[Line]:
     starts = {str(size): told for size, told in taken.waiters.items()}
+    resting = {str(size): told for size, told in taken.at_rest.items()}
     for what, sizes, name, unit in (
         ("a turn, with the length of history", taken.histories, "warm_us", "us"),
         ("the first turn after a start, with the length of history", taken.histories, "cold_us", "us"),
         ("a wake, with sleeping actors", taken.wakes, "late_ms", "ms late"),
         ("a start, with waiting actors", starts, "first_s", "s"),
+        ("a wake, with sleeping timers", resting, "late_ms", "ms late"),
+        ("a start, with sleeping timers", resting, "first_s", "s"),
     ):
         taken_sizes = sorted((int(size), float(told[name])) for size, told in sizes.items() if name in told)
         growth = taken_sizes[-1][1] / taken_sizes[0][1] if len(taken_sizes) > 1 and taken_sizes[0][1] else None

@@ -51,6 +51,20 @@ def median(values: Sequence[float]) -> float:
     return statistics.median(values) if values else 0.0
 
 
+def lateness(fired: Sequence[tuple[float, Sequence[float]]]) -> dict[str, Any]:
+    """Of (instant, when it fired) in seconds: p50, p99 and most in ms; how many were early, fired twice, or not at all."""
+    late = [(times[0] - due) * 1e3 for due, times in fired if times]
+    return {
+        "p50": median(late),
+        "p99": percentile(late, 99),
+        "most": max(late, default=0.0),
+        "early": sum(each < 0 for each in late),
+        "twice": sum(len(times) > 1 for _, times in fired),
+        "done": len(late),
+        "missing": len(fired) - len(late),
+    }
+
+
 def sample(latencies_s: Sequence[float], elapsed_s: float) -> Sample:
     """A sample out of the latency of each answer, in seconds."""
     count = len(latencies_s)

@@ -28,6 +28,8 @@ PEERS = (
     "absurd-sdk==0.5.1",
     "absurdctl==0.5.1",
     "py-spy==0.4.3",
+    "apscheduler==3.11.3",
+    "huey==3.5.4",
 )
 PACKAGES = ("workerd@1.20261117.1", "@restatedev/restate-server@1.7.12")
 _CPU = {"x86_64": ("64", "x64"), "aarch64": ("arm64", "arm64")}

@@ -22,9 +22,10 @@ from bench.child import Child, Failed, surroundings
 from bench.contenders.served import Server, call_once
 from bench.contenders.thousand import TOOLS
 from bench.measures import median, resident_kib
-from bench.places import OURS, ROOT, log, scratch
+from bench.places import OURS, ROOT, log, peers_python, scratch
 
 Told = dict[str, Any]
+PROBES = 40  # single wakes beside those that sleep
 BACK = 3  # starts after a kill; what ran out meanwhile is only there in the first
 DEAD_S = 2.0  # waits run out while nobody is there
 
@@ -57,6 +58,42 @@ def sleepers(runs: int, seconds: float) -> Told:
         return told
     finally:
         child.close()
+
+
+def timers(kind: str, count: int, seconds: float) -> Told:
+    """Lateness of `count` timers due within `seconds`: of Onefold ("onefold"), or of a peer."""
+    folder = scratch(f"timers-{kind}")
+    ours = module("ticking", folder)
+    command = ours if kind == "onefold" else [peers_python(), *module("peer_timers", kind, folder)[1:]]
+    child = Child(kind, command, log(f"timers-{kind}"))
+    try:
+        child.tell("minute", count, seconds)
+        told = child.hear(count / 5 + seconds + 240)
+        if "failed" in told:
+            raise Failed(told["failed"])
+        return {**told, "count": count}
+    finally:
+        child.kill() if kind == "dbos" else child.close()
+
+
+def timers_at_rest(count: int) -> Told:
+    """`count` timers that sleep until tomorrow: what they cost on the disk, at a start, in memory, and for a wake."""
+    folder = scratch("timers-at-rest")
+    told: Told = {}
+    for workload, times in (("grow", 0), ("probe", PROBES)):
+        start = time.perf_counter()
+        child = Child("ticking", module("ticking", folder), log("timers-at-rest"))
+        told |= {"first_s": time.perf_counter() - start}  # of the second start, with all of them asleep
+        try:
+            child.tell(workload, count, times)
+            said = child.hear(count / 500 + 240)
+            if "failed" in said:
+                raise Failed(said["failed"])
+            told |= said
+        finally:
+            child.close()
+    size = sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
+    return {**told, "bytes_each": size / count}
 
 
 def waiters(runs: int) -> Told:

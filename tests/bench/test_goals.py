@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from bench.goals import Line, Measured, lines
@@ -47,6 +49,28 @@ def test_what_was_not_measured_is_named() -> None:
 def test_growth_is_the_largest_size_over_the_smallest() -> None:
     told = {"100": {"late_ms": 2.0}, "10000": {"late_ms": 3.2}, "1000": {"late_ms": 9.0}}
     found = lines(Measured(runs=1, spread_s=1, wakes=told))
-    (line,) = [each for each in found if "a wake" in each.row]
+    (line,) = [each for each in found if "a wake, with sleeping actors" in each.row]
     assert line.value == pytest.approx(1.6)
     assert line.reached == "no"
+
+
+def test_our_timers_are_held_to_a_goal_and_the_peers_are_told_beside() -> None:
+    told = {"p50": 1.0, "p99": 30.0, "early": 0, "twice": 0, "count": 10_000, "missing": 3}
+    found = lines(Measured(runs=10_000, spread_s=60, timers={"onefold": told, "huey": told}))
+    held = {each.figure.partition(" (")[0]: each.reached for each in found if "timers due" in each.row}
+    assert (held["onefold: lateness p50"], held["onefold: lateness p99"]) == ("yes", "no")
+    assert (held["onefold: early"], held["huey: early"]) == ("yes", "-")
+    assert (held["huey: lateness p50"], held["huey: lateness p99"]) == ("-", "-")
+    assert any("3 never" in each.figure for each in found)
+
+
+def test_timers_at_rest_are_told_of_the_largest_size() -> None:
+    rest: dict[int, Any] = {
+        1_000: {"first_s": 0.1, "late_ms": 1.0},
+        1_000_000: {"first_s": 0.12, "late_ms": 2.0, "kib": 61_440},
+    }
+    found = lines(Measured(runs=1, spread_s=1, at_rest=rest))
+    assert next(each.row for each in found if "at rest" in each.row) == "1 000 000 sleeping timers at rest"
+    grown = {each.row: each.reached for each in found if "sleeping timers" in each.row and "grow" in each.row}
+    assert grown["must not grow: a wake, with sleeping timers"] == "no"
+    assert grown["must not grow: a start, with sleeping timers"] == "yes"

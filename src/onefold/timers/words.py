@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import re
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Final, TypeAlias
 
 from onefold.almanac import At, Every
@@ -219,4 +219,6 @@ def _check_ends_at(event: Create | Supersede) -> None:
 def _whole(given: object, what: str) -> datetime:
     if not isinstance(given, datetime):
         raise BadArguments([Fault(what, "is not an aware datetime", repr(given))])
+    if given.tzinfo is UTC and given.microsecond % 1000 == 0:
+        return given
     return moment(up(given, what=what))
