@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
+
+import pytest
 
 from onefold import Decision, Module
 from onefold.kernel.tables import ALARM
@@ -112,6 +115,25 @@ async def test_it_rings_after_a_crash_and_for_an_evicted_actor(stages: Stages) -
     assert await rang(stage) == [start + timedelta(minutes=10)]
 
 
+async def test_one_whose_commit_was_done_and_its_answer_lost_rings_at_its_instant(stages: Stages) -> None:
+    stage = await stages(bells)
+    await stage.advance("1s")  # the driver's next beat is far
+    start = stage.clock.moment
+    left = 1
+
+    def lost(point: str) -> None:
+        nonlocal left
+        if point == "after-commit" and left:
+            left -= 1
+            raise OSError(errno.EIO, "Input/output error")
+
+    stage.failpoint = lost
+    await set_bell(stage, "1", 0)
+    await stage.settle()
+
+    assert await rang(stage) == [start]
+
+
 async def test_one_that_passed_while_nobody_ran_rings_at_the_start(stages: Stages) -> None:
     stage = await stages(bells)
     await set_bell(stage, "1", 10)
@@ -205,6 +227,22 @@ async def test_a_dropped_alarm_rings_no_more(stages: Stages) -> None:
 
     assert await stage.host.parked_list(caller=stage.caller()) == []
     assert await rang(stage) == []
+
+
+@pytest.mark.parametrize("forgotten", [False, True], ids=["in memory", "read anew"])
+async def test_a_dropped_alarm_is_armed_again_by_the_next_event(stages: Stages, forgotten: bool) -> None:
+    stage = await stages(bells)
+    await set_bell(stage, "1", 0, broken=True)
+    await stage.advance("6h")
+    (item,) = await stage.host.parked_list(caller=stage.caller())
+    await stage.host.parked_drop(item.id, reason="not needed", caller=stage.caller())
+    if forgotten:
+        await stage.restart()
+    assert await row(stage) is None
+
+    await set_bell(stage, "2", -6 * 60, broken=True)  # the wake is what it was
+
+    assert await row(stage) is not None
 
 
 async def test_an_alarm_that_changes_nothing_does_not_spin(stages: Stages) -> None:

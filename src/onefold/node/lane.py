@@ -315,6 +315,9 @@ class Lane(Arming):
 
     def _drop(self, batch: Batch, refused: Mapping[Turn, OnefoldError], fault: OnefoldError | None) -> None:
         """Forget every actor this batch or its successors touched: the rows are the truth."""
+        for row in batch.alarms.values():
+            if row.at is not None:
+                self._after.armed(row.at)  # it may have been written, and nobody looks before that instant otherwise
         for flying in (batch, *self._flying):
             flying.void = True
             for turn in flying.turns:

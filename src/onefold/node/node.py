@@ -191,6 +191,7 @@ class Node:
     async def disarm(self, at: ActorId) -> None:
         """Take a parked alarm away. The actor's next event arms it again if its wake is still due."""
         resident = await self.activate(at)
+        resident.failed_wake = None
         lane = await self.kind(at.kind).home.open()
         future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         lane.submit(Turn(resident, None, b"", None, future, replies=False, probe=False, alarm=Alarm()))

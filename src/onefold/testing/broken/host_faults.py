@@ -19,7 +19,7 @@ from onefold.node.node import Node
 from onefold.node.resident import Resident, Turn
 from onefold.store.contract import Answer, Body, Remove, Write
 from onefold.terms.ids import ActorId
-from onefold.testing.broken.kernel_faults import TwoCommits
+from onefold.testing.broken.kernel_faults import TwoCommits, writing
 
 # --- who and what -----------------------------------------------------------------------------------
 
@@ -131,8 +131,9 @@ class RemovesApart(TwoCommits):
             self._flying[-1].__class__ = Unremoved
         return made
 
-    def afterwards(self, batch: Batch) -> list[Write]:
-        return [Remove(OWED, keys=batch.removed)] if batch.__class__ is Unremoved and batch.removed else []
+    def afterwards(self, batch: Batch) -> Body[None] | None:
+        apart = batch.__class__ is Unremoved and batch.removed
+        return writing([Remove(OWED, keys=batch.removed)]) if apart else None
 
 
 class DropsWhatFailed(Sender):

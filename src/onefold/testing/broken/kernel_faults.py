@@ -31,41 +31,43 @@ def with_cells(row: Row, **cells: Any) -> Row:
     return tuple(out)
 
 
-class Afterwards:
-    """A party of one commit of its own."""
+class Apart:
+    """A party of one commit of its own; nobody is told what became of it."""
 
-    def __init__(self, writes: Sequence[Write]) -> None:
-        self._writes = tuple(writes)
+    def __init__(self, body: Body[None]) -> None:
+        self._body = body
 
     def ask(self) -> tuple[Query, ...]:
         return ()
 
     def body(self, answers: tuple[Answer, ...], /) -> Body[None]:
-        return self._run
-
-    def _run(self) -> Generator[tuple[Verb, ...], tuple[Answer, ...], Last[None]]:
-        yield from ()
-        return Last(self._writes, None)
+        return self._body
 
     def landed(self, outcome: Outcome[Any], /) -> None: ...
+
+
+def writing(writes: Sequence[Write]) -> Body[None] | None:
+    """A body that only writes; None for no writes."""
+
+    def body() -> Generator[tuple[Verb, ...], tuple[Answer, ...], Last[None]]:
+        yield from ()
+        return Last(tuple(writes), None)
+
+    return body if writes else None
 
 
 class TwoCommits(Lane):
     """Commits a part of what belongs to a fold in a second transaction, once the first is done."""
 
-    def afterwards(self, batch: Batch) -> list[Write]:
-        """What is committed apart."""
+    def afterwards(self, batch: Batch) -> Body[None] | None:
+        """What is committed apart; None for nothing."""
         raise AssertionError("a fault says what it commits apart")
 
     def landed(self, outcome: Outcome[Any]) -> None:
-        if self._flying and isinstance(outcome, Done):
-            heads = {turn.resident: turn.resident.base.last for turn in self._flying[0].turns}
-            writes = self.afterwards(self._flying[0])
+        body = self.afterwards(self._flying[0]) if self._flying and isinstance(outcome, Done) else None
+        if body is not None:
             space: Any = self.space
-            engine = getattr(space, "engine", None) or space._engine
-            if writes and not isinstance(commit(engine, [Afterwards(writes)])[0][1], Done):
-                for resident, last in heads.items():
-                    resident.base.last = last
+            commit(getattr(space, "engine", None) or space._engine, [Apart(body)])
         super().landed(outcome)
 
 
@@ -88,7 +90,7 @@ def _nameless(write: Write) -> Write:
 
 
 class WritesTheIdApart(TwoCommits):
-    """The facts first; then the id, as a turn without facts."""
+    """The facts first; then the id."""
 
     def body(self, answers: tuple[Answer, ...]) -> Body[None] | None:
         made = super().body(answers)
@@ -96,15 +98,17 @@ class WritesTheIdApart(TwoCommits):
             self._flying[-1].__class__ = Nameless
         return made
 
-    def afterwards(self, batch: Batch) -> list[Write]:
-        rows: list[Row] = []
-        for turn in batch.turns:
-            if turn.folded is not None and turn.event is not None and batch.__class__ is Nameless:
-                base = turn.resident.base
-                n = self.space.mint(TURN)
-                rows.append(with_cells(turn.folded.turn, n=n, seq=base.seq, prev=base.last, facts=b"[]", owes=None))
-                base.last = n
-        return [Append(TURN, rows)] if rows else []
+    def afterwards(self, batch: Batch) -> Body[None] | None:
+        named = {t.folded.n: t.folded.turn for t in batch.turns if t.folded is not None and batch.__class__ is Nameless}
+        return (lambda: _naming(named)) if named else None
+
+
+def _naming(named: dict[int, Row]) -> Generator[tuple[Verb, ...], tuple[Answer, ...], Last[None]]:
+    """Write the histories of these turns again, with their ids: a key never changes, so that rows leave and come back."""
+    actors = tuple({row[TURN.at["actor"]] for row in named.values()})
+    (rows,) = yield (Query(TURN, where=(("actor", "in", actors),), order=("n",)),)
+    whole = [named.get(row[0], row) for row in rows]
+    return Last((Remove(TURN, keys=[(row[0],) for row in rows]), Append(TURN, whole)), None)
 
 
 # --- the alarm ---------------------------------------------------------------------------------------
@@ -132,8 +136,8 @@ class ArmsTheAlarmApart(TwoCommits):
             self._flying[-1].__class__ = Unarmed
         return made
 
-    def afterwards(self, batch: Batch) -> list[Write]:
-        return batch._alarm_writes() if batch.__class__ is Unarmed else []
+    def afterwards(self, batch: Batch) -> Body[None] | None:
+        return writing(batch._alarm_writes()) if batch.__class__ is Unarmed else None
 
 
 # --- what is owed ------------------------------------------------------------------------------------
