@@ -88,7 +88,7 @@ async def test_only_dev_decides_twice_and_says_what_differed(tmp_path: Path, dev
     async with app.opened(lambda text: None) as host:
         knock = b'{"type": "Knock", "id": "1"}'
         if not dev:
-            assert await host.deliver_raw("door", knock, caller=caller) == b"0"
+            assert (await host.deliver_raw("door", knock, caller=caller)).reply == b"0"
             return
         with pytest.raises(Impure) as told:
             await host.deliver_raw("door", knock, caller=caller)

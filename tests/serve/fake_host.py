@@ -19,6 +19,7 @@ from msgspec import Raw
 from onefold.actuators.declare import Actuator
 from onefold.actuators.receipt import Receipt
 from onefold.host.caller import Caller
+from onefold.host.modules import Delivered
 from onefold.host.sweep import Swept
 from onefold.kernel.prune import Pruned
 from onefold.terms.codec import canonical, digest, parse
@@ -218,16 +219,17 @@ class FakeHost:
 
     # --- modules -----------------------------------------------------------------------------------
 
-    async def deliver_raw(self, module: str, raw: bytes, *, caller: Caller) -> bytes:
+    async def deliver_raw(self, module: str, raw: bytes, *, caller: Caller) -> Delivered:
         if module not in self.catalog.modules:
             raise UnknownName("module", module, "counter")
         event = parse(raw, "event")
         if not isinstance(event, dict) or not isinstance(event.get("id"), str):
             raise BadArguments([Fault("id", "is missing")], nothing_was="stored")
         facts = self.counters.setdefault((caller.principal, str(event["counter"])), [])
-        if event["id"] not in [fact["id"] for fact in facts]:
+        replayed = event["id"] in [fact["id"] for fact in facts]
+        if not replayed:
             facts.append({"type": "Added", "id": event["id"]})
-        return canonical({"type": "Counted", "total": len(facts)})
+        return Delivered(canonical({"type": "Counted", "total": len(facts)}), replayed)
 
     async def read_json(self, module: str, key: str, *, caller: Caller) -> dict[str, Any]:
         return {"key": key, "view": {"total": len(self.counters.get((caller.principal, key), []))}}

@@ -84,6 +84,12 @@ async def test_what_is_no_json_is_400_at_the_short_way_and_at_the_long_one(clien
         assert told.json()["detail"].startswith("Nothing was ")
 
 
+async def test_a_reply_that_was_given_before_says_so(client: AsyncClient) -> None:
+    first, again = [await client.post("/modules/counter/events", json=EVENT) for _ in range(2)]
+    assert (first.json(), "onefold-replayed" in first.headers) == (again.json(), False)
+    assert again.headers["onefold-replayed"] == "true"
+
+
 async def test_a_wrong_event_is_422_and_not_400(client: AsyncClient) -> None:
     told = await client.post("/modules/counter/events", json={"counter": "c"})
     assert (told.status_code, told.json()["errors"][0]["field"]) == (422, "id")

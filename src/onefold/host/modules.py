@@ -7,12 +7,12 @@ Was wrong once: reads that folded. A dashboard moved the alarms of whatever it l
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 from itertools import takewhile
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from onefold.host.caller import Caller
 from onefold.host.core import Core
@@ -67,6 +67,28 @@ class Page(Generic[T]):
     begins: int | None = None
 
 
+class Delivered(NamedTuple):
+    """What an event came to: the reply as JSON, and whether it was given before."""
+
+    reply: bytes
+    replayed: bool
+
+
+class Deciding:
+    """The decision on an event, as the node asks for it, and whether it did: it does not for an id it knows."""
+
+    __slots__ = ("_decide", "_event", "asked")
+
+    def __init__(self, decide: Callable[[Any, Any, datetime], Any], event: Any) -> None:
+        self._decide = decide
+        self._event = event
+        self.asked = False
+
+    def __call__(self, state: Any, now: datetime) -> Any:
+        self.asked = True
+        return self._decide(state, self._event, now)
+
+
 class ModuleVerbs:
     """Verbs on actors of modules. `_core` is the opened application."""
 
@@ -82,18 +104,18 @@ class ModuleVerbs:
         self._core.point("before-reply")
         return reply
 
-    async def deliver_raw(self, module: str, raw: bytes, *, caller: Caller) -> bytes:
-        """As `deliver`, for an event as JSON; its digest is over what arrived. The reply as JSON."""
+    async def deliver_raw(self, module: str, raw: bytes, *, caller: Caller) -> Delivered:
+        """As `deliver`, for an event as JSON; its digest is over what arrived."""
         found = self._core.catalog.module(module)
         value, written = parse_canonical(raw, "event")
         codecs = found.codecs
         event = codecs.event.arrived(written, value)
         at = ActorId(found.name, caller.principal, check_text(found.key(event), "key"))
         event_id = door_id(found.event_id(event))
-        decide = self._core.node.kind(module).module.decide
-        reply = await self._core.node.fold(at, event_id, digest(written), partial(decided, decide, event))
+        deciding = Deciding(self._core.node.kind(module).module.decide, event)
+        reply = await self._core.node.fold(at, event_id, digest(written), deciding)
         self._core.point("before-reply")
-        return codecs.reply.encode(reply)
+        return Delivered(codecs.reply.encode(reply), not deciding.asked)
 
     async def read(self, module: AnyModule, key: str, *, caller: Caller) -> Any:
         """The view of the durable state. An actor without history shows its initial state."""

@@ -18,7 +18,7 @@ from onefold.serve import bodies
 from onefold.serve.access import NOBODY, Access, require
 from onefold.serve.door import Caller, Host
 from onefold.serve.problems import Unexpected, told
-from onefold.serve.routes import JSON, Answer, Ask, Route, Table, parts_of
+from onefold.serve.routes import JSON, REPLAYED, Answer, Ask, Route, Table, parts_of
 from onefold.terms.errors import BadArguments, OnefoldError
 from onefold.terms.limits import MAX_BODY_BYTES
 
@@ -90,13 +90,15 @@ class Front:
             raw = bodies.whole(message, MAX_BODY_BYTES)
             if raw is None:
                 raw = await bodies.rest(message, receive, MAX_BODY_BYTES)
-            reply = await self.host.deliver_raw(path[9:-7], raw, caller=caller)
+            told = await self.host.deliver_raw(path[9:-7], raw, caller=caller)
         except Exception as fault:  # noqa: BLE001 - the door: every fault becomes an answer
             await self._event_fault(fault, raw, scope, receive, send)
             return
         self.counts[_EVENTS_OK] += 1
-        body = b'{"reply":%b}' % reply
+        body = b'{"reply":%b}' % told.reply
         headers = [JSON, (b"content-length", b"%d" % len(body))]
+        if told.replayed:
+            headers.append(REPLAYED)
         await send({"type": "http.response.start", "status": 200, "headers": headers})
         await send({"type": "http.response.body", "body": body})
 

@@ -15,8 +15,7 @@ from urllib.parse import parse_qsl
 from onefold.serve import bodies
 from onefold.serve.door import Caller, Host, Json
 from onefold.serve.problems import BadRequest
-from onefold.serve.routes import Answer, Ask, Route, answer
-from onefold.serve.tools import REPLAYED
+from onefold.serve.routes import REPLAYED, Answer, Ask, Route, answer
 from onefold.serve.webhooks import Signed, verify
 from onefold.terms.errors import BadSignature, Fault, LoadRefused, UnknownName
 

@@ -39,9 +39,12 @@ def _operation(
     parameters: list[dict[str, Any]] | None = None,
     body: dict[str, Any] | None = None,
     refused: tuple[str, ...] = (),
+    headers: tuple[str, ...] = (),
     open_to_all: bool = False,
 ) -> dict[str, Any]:
     good: dict[str, Any] = {"description": "Nothing to say." if schema is None else "As it is."}
+    if headers:
+        good["headers"] = {name: ref("headers", name) for name in headers}
     if schema is not None:
         good["content"] = {JSON: {"schema": schema}}
     told: dict[str, Any] = {
@@ -202,6 +205,7 @@ def _modules() -> dict[str, Any]:
                 parameters=_path("module"),
                 body=_json({}),
                 refused=("409", "413", "422", "429"),
+                headers=("Onefold-Replayed",),
             )
         },
         "/modules/{module}": {

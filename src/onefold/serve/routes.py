@@ -22,6 +22,7 @@ from onefold.terms.errors import BadArguments, Fault, UnknownName
 
 JSON: Final = (b"content-type", b"application/json")
 NO_STORE: Final = (b"cache-control", b"no-store")
+REPLAYED: Final = (b"onefold-replayed", b"true")  # this answer was given before
 LIST_LIMIT: Final = 100
 LIST_MOST: Final = 1000  # one page of receipts of 1 KB is then a megabyte
 WAIT_DEFAULT, WAIT_MOST = 20, 25  # seconds; calls over HTTP die at 30 to 60 s in many clients

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from onefold.serve import bodies
 from onefold.serve.door import Host
-from onefold.serve.routes import JSON, LIST_LIMIT, LIST_MOST, NO_STORE, Answer, Ask, Route, answer, number
+from onefold.serve.routes import JSON, LIST_LIMIT, LIST_MOST, NO_STORE, REPLAYED, Answer, Ask, Route, answer, number
 from onefold.terms.errors import BadArguments
 
 READ = frozenset({"read", "operate"})
@@ -34,11 +34,12 @@ class Modules:
     async def event(self, ask: Ask) -> Answer:
         raw = await bodies.read(ask.scope, ask.receive)
         try:
-            reply = await self.host.deliver_raw(ask.params["module"], raw, caller=ask.caller)
+            told = await self.host.deliver_raw(ask.params["module"], raw, caller=ask.caller)
         except BadArguments:
             bodies.json_of(raw)  # no JSON at all is 400; a wrong event stays 422
             raise
-        return Answer(200, b'{"reply":%b}' % reply, (JSON, NO_STORE))
+        seen = (REPLAYED,) if told.replayed else ()
+        return Answer(200, b'{"reply":%b}' % told.reply, (JSON, NO_STORE, *seen))
 
     async def actors(self, ask: Ask) -> Answer:
         queries = ask.queries("prefix", "limit", "after")

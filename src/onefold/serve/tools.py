@@ -19,11 +19,10 @@ from onefold.serve import bodies
 from onefold.serve.door import Host, Json
 from onefold.serve.problems import failure
 from onefold.serve.receipts import POLL_SECONDS, worth_waiting
-from onefold.serve.routes import LIST_LIMIT, LIST_MOST, NO_STORE, Answer, Ask, Route, answer, number
+from onefold.serve.routes import LIST_LIMIT, LIST_MOST, NO_STORE, REPLAYED, Answer, Ask, Route, answer, number
 from onefold.terms.codec import canonical
 from onefold.terms.errors import BadArguments, Fault
 
-REPLAYED = (b"onefold-replayed", b"true")
 _FORMULAS = tuple("=+-@\uff1d\uff0b\uff0d\uff20")  # the full-width ones too: some spreadsheets read them alike
 _BREAKS = ("\t", "\r", "\n")
 CALL, OPERATE = frozenset({"call"}), frozenset({"operate"})

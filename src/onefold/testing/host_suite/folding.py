@@ -155,7 +155,9 @@ async def as_json(ground: Ground) -> None:
     raw = b'{"type":"Act","id":"1","vault":"v","add":5}'
     told = await ground.host.deliver_raw("vault", raw, caller=caller)
     expect(await ground.act("1", "v", add=5), Total(5), "the same event from code")
-    expect(await ground.host.deliver_raw("vault", raw, caller=caller), told, "the same bytes again")
+    again = await ground.host.deliver_raw("vault", raw, caller=caller)
+    expect(again.reply, told.reply, "the reply to the same bytes again")
+    expect((told.replayed, again.replayed), (False, True), "whether each says that it was given before")
     before = await ground.picture()
     for wrong in (
         b"",
