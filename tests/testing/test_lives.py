@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from datetime import timedelta
 from decimal import Decimal
 from pathlib import Path
 
 import pytest
 
-from onefold import actuator, blocking, testing
+from onefold import Run, actuator, blocking, testing
 from onefold.errors import OutcomeUnknown
 from onefold.testing import Durable
 from tests.guarantees.shop import Accepted, Deposit, PayOut, Sent, bank
@@ -143,3 +144,29 @@ def test_a_provider_that_ignores_keys_is_caught_by_every_crash() -> None:
     """The lines that a refund's test needs find the fault they are for."""
     with pytest.raises(AssertionError, match="paid twice"):
         refunded_once()
+
+
+def test_steps_side_by_side_and_a_plain_function_survive_every_crash() -> None:
+    """Each step's effect under one key, the same answer, and a sleep that no crash makes longer."""
+
+    @actuator
+    async def aside(run: Run) -> list[int]:
+        """Three steps at once, then an hour."""
+        found = await asyncio.gather(*(run.step(count)("a" * n) for n in range(3)))
+        await run.sleep("1 hour")
+        return found
+
+    @actuator
+    def plainly(run: blocking.Run) -> list[int]:
+        """The same, one after another, without await."""
+        found = [run.step(count)("a" * n) for n in range(3)]
+        run.sleep("1 hour")
+        return found
+
+    for program in (aside, plainly):
+        for app in testing.every_crash(program):
+            receipt = app.start(program, key="k")
+            app.clock.advance("61 minutes")
+            assert receipt.result() == [0, 1, 2]
+            assert len({call.key for call in app.calls(count)}) == 3
+            assert len(app.calls(count)) <= 3 + 3 * len(app.crashed)

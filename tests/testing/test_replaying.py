@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from onefold import Run, actuator, testing
+from onefold import Run, actuator, blocking, testing
 from onefold.errors import RunParked
 from onefold.testing import Durable
 from tests.testing.programs import count, trying
@@ -65,3 +65,34 @@ def test_a_result_of_chance_is_divergence_too(durable: Durable) -> None:
 def test_a_replay_that_there_is_not_is_refused() -> None:
     with pytest.raises(ValueError, match="every-await"), testing.open(trying, replay="often"):  # type: ignore[arg-type]
         pass
+
+
+def test_divergence_of_a_plain_function_shows_too(durable: Durable) -> None:
+    turns: list[int] = []
+
+    @actuator
+    def moody(run: blocking.Run) -> int:
+        """Does something else each time it is replayed, in its own thread."""
+        turns.append(1)
+        run.step(count)("a")
+        return run.step(count)("b" * len(turns))
+
+    app = durable(moody, replay="every-await")
+    with pytest.raises(RunParked, match=r"'count' \(call 2 of task 0\)"):
+        app.call(moody)
+
+
+def test_what_is_printed_outside_of_steps_is_all_that_a_replay_repeats(durable: Durable) -> None:
+    begun: list[str] = []
+
+    @actuator
+    async def telling(run: Run) -> int:
+        """Says that it began, each time."""
+        begun.append("begun")
+        await run.step(count)("a")
+        return await run.step(count)("ab")
+
+    app = durable(telling, replay="every-await")
+    assert app.call(telling) == 2
+    assert len(begun) == 3, "the pass itself, and a replay for each of its two entries"
+    assert len(app.calls(count)) == 2

@@ -9,11 +9,13 @@ equal to what another form of it is sent as.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Mapping, Set
+from collections.abc import Callable, Mapping, Set
 from copy import copy
 from dataclasses import fields, is_dataclass
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
 from enum import Enum
-from functools import cached_property, wraps
+from functools import cached_property, lru_cache, wraps
 from typing import Any, ClassVar, TypeAlias, TypeVar
 
 from onefold.kernel.module import Module
@@ -22,6 +24,7 @@ from onefold.terms.errors import Failed
 M = TypeVar("M", bound="Module[Any, Any, Any, Any, Any]")
 Picture: TypeAlias = "tuple[str, Mapping[str, Any]] | str"
 FUNCTIONS = ("decide", "evolve", "view", "wake", "on_answer", "on_alarm", "snapshot", "key", "event_id")
+PLAIN = frozenset({type(None), str, int, float, bool, bytes, Decimal, datetime, date, time, timedelta})
 SHOWN = 200  # characters of a value in a sentence
 
 
@@ -86,19 +89,23 @@ def picture(value: Any) -> Picture:
 
 
 def _picture(value: Any, within: tuple[int, ...]) -> Picture:
-    if value is None or isinstance(value, str | int | float | bytes | Enum) or id(value) in within:
-        return _text(value) if id(value) not in within else "itself"
+    if type(value) in PLAIN:
+        return repr(value)
+    if isinstance(value, str | int | float | bytes | Enum):
+        return _text(value)
+    if id(value) in within:
+        return "itself"
     within = (*within, id(value))
     kind = type(value).__name__
-    if isinstance(value, Mapping):
+    if isinstance(value, dict | Mapping):
         return kind, {f"[{key!r}]": _picture(item, within) for key, item in value.items()}
-    if isinstance(value, Set):
-        return kind, {f"{{{item!r}}}": "there" for item in sorted(value, key=repr)}
     if isinstance(value, list | tuple):
         return kind, {f"[{at}]": _picture(item, within) for at, item in enumerate(value)}
-    parts = dict(_parts(value))
+    if isinstance(value, Set):
+        return kind, {f"{{{item!r}}}": "there" for item in sorted(value, key=repr)}
+    parts = _parts(value)
     if parts:
-        return kind, {f".{name}": _picture(part, within) for name, part in parts.items()}
+        return kind, {f".{name}": _picture(part, within) for name, part in parts}
     return _text(value)
 
 
@@ -108,22 +115,28 @@ def _text(value: Any) -> str:
     return f"<{kind.__name__}>" if kind.__repr__ is object.__repr__ else repr(value)
 
 
-def _parts(value: Any) -> Iterator[tuple[str, Any]]:
+def _parts(value: Any) -> list[tuple[str, Any]]:
     """The attributes that make up an object: what it declares, else its slots and its dict, caches left out."""
-    kind = type(value)
-    if isinstance(value, type) or callable(value) or kind.__module__.partition(".")[0] in sys.stdlib_module_names:
-        return
-    for name in _names(value, kind):
-        if not name.startswith("__") and hasattr(value, name):
-            yield name, getattr(value, name)
+    kind: Any = type(value)
+    declared = _declared(kind)
+    if declared is None and (isinstance(value, type) or callable(value)):
+        return []
+    names = _kept(value, kind) if declared is None else declared
+    return [(name, getattr(value, name)) for name in names if hasattr(value, name)]
 
 
-def _names(value: Any, kind: Any) -> list[str]:
-    if is_dataclass(value):
-        return [field.name for field in fields(value)]
-    declared = getattr(kind, "__struct_fields__", None) or getattr(kind, "__pydantic_fields__", None)
-    if declared:
-        return list(declared)
+@lru_cache(maxsize=1_024)
+def _declared(kind: Any) -> tuple[str, ...] | None:
+    """The fields of a class that declares them; nothing for one of the standard library; None for any other."""
+    if is_dataclass(kind):
+        return tuple(field.name for field in fields(kind))
+    names = getattr(kind, "__struct_fields__", None) or getattr(kind, "__pydantic_fields__", None)
+    if names:
+        return tuple(names)
+    return () if kind.__module__.partition(".")[0] in sys.stdlib_module_names else None
+
+
+def _kept(value: Any, kind: Any) -> list[str]:
     names: dict[str, None] = {}
     for base in kind.__mro__:
         slots = base.__dict__.get("__slots__", ())
@@ -133,7 +146,7 @@ def _names(value: Any, kind: Any) -> list[str]:
     return [
         name
         for name in names
-        if not (compared and name.startswith("_")) and not isinstance(getattr(kind, name, None), cached_property)
+        if not name.startswith("_" if compared else "__") and not isinstance(getattr(kind, name, None), cached_property)
     ]
 
 
