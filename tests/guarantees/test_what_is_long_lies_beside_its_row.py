@@ -197,18 +197,24 @@ async def test_a_small_fold_asks_and_writes_nothing_more(tmp_path: Path, printer
             if point == "statement":
                 statements.append(point)
 
-        async def cost(event: Write) -> int:
-            stage.failpoint = count
-            statements.clear()
-            await stage.host.deliver(documents, event, caller=caller)
-            stage.live_on()
-            return len(statements)
+        async def cost(**values: int | str) -> int:
+            """The statements of one fold; the least of some, since the store's own upkeep runs beside."""
+            counted = []
+            for _ in range(4):
+                await stage.settle()
+                ids.append(f"w{len(ids)}")
+                statements.clear()
+                stage.failpoint = count
+                await stage.host.deliver(documents, Write(ids[-1], "d", **values), caller=caller)  # type: ignore[arg-type]
+                stage.live_on()
+                counted.append(len(statements))
+            return min(counted)
 
-        small = await cost(Write("w1", "d", reply=INLINE_BYTES))
-        assert await cost(Write("w2", "d", text="t" * 40_000)) == small, "facts of a module stay in their row"
-        assert await cost(Write("w3", "d", reply=INLINE_BYTES + 1)) > small
-        assert await cost(Write("w4", "d", reply=100)) == small
-        assert await cost(Write("w4", "d", reply=100)) < small
+        ids = ["w0"]
+        small = await cost(reply=100)
+        assert await cost(reply=INLINE_BYTES) == small
+        assert await cost(text="t" * 40_000) == small, "facts of a module stay in their row"
+        assert await cost(reply=INLINE_BYTES + 1) > small
 
 
 # --- kills ------------------------------------------------------------------------------------------------
