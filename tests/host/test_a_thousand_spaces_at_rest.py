@@ -5,7 +5,6 @@ Counted in openings and statements: what a start costs on a busy machine says no
 
 from __future__ import annotations
 
-import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
@@ -23,7 +22,6 @@ from onefold.testing import Stage, staged
 from onefold.testing.faulty_disk import FaultyDisk
 
 COUNT = 1_000
-DUE = COUNT - 1  # the one that has something to do first
 
 
 class Due(BaseModel):
@@ -80,24 +78,28 @@ async def waits(stage: Stage, number: int, for_: timedelta) -> str:
     return started.receipt.run_id
 
 
-def multiply(store: Path) -> None:
+def multiply(store: Path, count: int) -> None:
     """The first tool's file for every other, under its own name: all names have one length."""
     raw = (store / "tool_0000.db").read_bytes()
-    for number in range(1, DUE):
+    for number in range(1, count - 1):
         name = f"tool_{number:04}"
         (store / f"{name}.db").write_bytes(raw.replace(b"tool_0000", name.encode()))
 
 
 @asynccontextmanager
-async def at_rest(store: Path) -> AsyncIterator[tuple[Stage, str]]:
-    """A thousand waiting runs, a space each, and nobody has them open; the run that is due first."""
-    parts = [tool(number) for number in range(COUNT)]
-    async with staged(*parts, store=store) as stage:
+async def at_rest(store: Path, count: int = COUNT, **settings: Any) -> AsyncIterator[tuple[Stage, str]]:
+    """So many waiting runs, a space each, and nobody has them open; the run of the last, which is due first."""
+    parts = [tool(number) for number in range(count)]
+    async with staged(*parts, store=store, settings=settings) as stage:
         await waits(stage, 0, timedelta(days=1))
-        soon = await waits(stage, DUE, timedelta(minutes=6))
+        soon = await waits(stage, count - 1, timedelta(minutes=6))
         await stage.close()
-        multiply(store)
+        multiply(store, count)
         yield stage, soon
+
+
+def of_tools(disk: FaultyDisk) -> Counter[str]:
+    return Counter({name: many for name, many in disk.opened.items() if name.startswith("tool_")})
 
 
 async def test_a_start_glances_at_each_file_once_and_a_beat_at_none(
@@ -108,7 +110,7 @@ async def test_a_start_glances_at_each_file_once_and_a_beat_at_none(
         statements.count = 0
         await stage.open()
         await stage.settle()
-        spaces = Counter({name: many for name, many in disk.opened.items() if name.startswith("tool_")})
+        spaces = of_tools(disk)
         assert set(spaces.values()) == {1}
         assert len(spaces) == COUNT
         assert {name.partition(".")[2] for name in spaces} == {"db"}, "a glance leaves no WAL and no mark"
@@ -120,21 +122,39 @@ async def test_a_start_glances_at_each_file_once_and_a_beat_at_none(
         await stage.advance("5m")
         assert disk.opened == {}
         assert statements.count < 11 * 10  # beats: each asks the space that is open
-        await stage.host.ready()
-        statements.count = 0
-        disk.opened.clear()
-        await stage.host.ready()
-        assert disk.opened == {}, "who asks for the app's health opens no file either"
 
         await stage.advance("2m")
-        assert set(disk.opened) == {f"tool_{DUE:04}.db", f"tool_{DUE:04}.db-wal", f"tool_{DUE:04}.mark"}
+        due = f"tool_{COUNT - 1:04}"
+        assert set(disk.opened) == {f"{due}.db", f"{due}.db-wal", f"{due}.mark"}
         assert (await stage.host.receipt(soon, caller=stage.caller())).status == "done"
         assert stage.host.resident_count == 1
 
 
-async def test_callers_are_let_through_while_a_start_looks_at_its_spaces(place: Path, disk: FaultyDisk) -> None:
+async def test_who_asks_for_the_apps_health_again_opens_no_file(place: Path, disk: FaultyDisk) -> None:
+    async with at_rest(place, 40) as (stage, _):
+        await stage.open()
+        await stage.settle()
+        first = await stage.host.ready()
+        disk.opened.clear()
+        assert await stage.host.ready() == first
+        assert disk.opened == {}
+
+
+async def test_a_sweep_at_each_beat_opens_no_file_at_rest_again(place: Path, disk: FaultyDisk) -> None:
+    async with at_rest(place, 40, retention={"runs": "365 days"}) as (stage, _):
+        disk.opened.clear()
+        await stage.open()
+        await stage.advance("1m")
+        assert len(of_tools(disk)) == 40
+        disk.opened.clear()
+        await stage.advance("4m")
+        assert of_tools(disk) == {}
+
+
+async def test_a_call_is_answered_while_a_start_still_looks_at_its_spaces(place: Path, disk: FaultyDisk) -> None:
     async with at_rest(place) as (stage, _):
         disk.opened.clear()
         await stage.open()
-        await asyncio.wait_for(waits(stage, DUE, timedelta(days=2)), 20)
-        assert stage.host.resident_count >= 1
+        arguments = {"at": (stage.clock.moment + timedelta(days=2)).isoformat()}
+        await stage.host.start(f"tool_{COUNT - 1:04}", arguments, caller=stage.caller())
+        assert len(of_tools(disk)) < COUNT // 2

@@ -47,16 +47,17 @@ def facts(number: int) -> bytes:
 class Life:
     """One process after another over one folder. A fault of the disk is told by what the verbs return."""
 
-    def __init__(self, folder: Path, disk: FaultyDisk) -> None:
+    def __init__(self, folder: Path, disk: FaultyDisk, durability: str = "full") -> None:
         self.folder = folder
         self.disk = disk
+        self.durability = durability
         self.world: SqliteWorld | None = None
         self.space: Any = None
         self.number = 0
 
     async def opens(self, schema: Schema = LATER) -> SqliteSpace:
         if self.world is None:
-            self.world = SqliteWorld(self.folder, clock=clock, disk=self.disk)
+            self.world = SqliteWorld(self.folder, clock=clock, disk=self.disk, durability=self.durability)
         self.space = await self.world.open("main", [schema])
         return self.space  # type: ignore[no-any-return]
 
@@ -178,8 +179,8 @@ def laid_out(folder: Path, files: dict[str, bytes]) -> Path:
     return folder
 
 
-async def holds(folder: Path, known: Known) -> None:
-    """A file as it was left is sound, opens, holds what it must, nothing in part, and goes on."""
+async def holds(folder: Path, known: Known, durability: str = "full") -> set[int]:
+    """A file as it was left is sound, opens, holds what it must, nothing in part, and goes on. What is there."""
     if (folder / "main.db").exists():
         db = apsw.Connection(str(folder / "main.db"))
         db.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
@@ -192,7 +193,7 @@ async def holds(folder: Path, known: Known) -> None:
             turned = {int(event[1:]) for (event,) in db.execute("select event from _onefold_turn")}
         db.close()
         assert noted <= turned, "a step without its journal"
-    life = Life(folder, FaultyDisk())
+    life = Life(folder, FaultyDisk(), durability)
     try:
         space = await life.opens()
         there = await numbers(space)
@@ -203,6 +204,7 @@ async def holds(folder: Path, known: Known) -> None:
         life.dies()
         assert await numbers(await life.opens()) == there | {1_000_001, 1_000_002}
         await life.closes()
+        return there
     finally:
         life.dies()
         life.disk.close()

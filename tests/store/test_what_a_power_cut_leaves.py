@@ -57,9 +57,9 @@ def disk() -> Iterator[FaultyDisk]:
     one.close()
 
 
-async def a_life(folder: Path, disk: FaultyDisk) -> Tape:
+async def a_life(folder: Path, disk: FaultyDisk, durability: str = "full") -> Tape:
     """Made, filled, its WAL grown and begun anew, migrated, closed, opened, killed, opened again, closed."""
-    life = Life(folder, disk)
+    life = Life(folder, disk, durability)
     await life.opens(SCHEMA)
     for width in (1, 3, 1, 7, 2):
         assert all(isinstance(outcome, Done) for outcome in await life.writes(width))
@@ -133,6 +133,24 @@ async def test_what_was_seen_after_a_kill_is_there_after_a_power_cut_too(
             await holds(left, Known(known.tried, known.sure | seen))
             shutil.rmtree(left)
         shutil.rmtree(folder)
+
+
+async def test_who_chose_the_weaker_level_may_lose_the_end_and_nothing_before_it(
+    place: Path, disk: FaultyDisk, machine: Machine
+) -> None:
+    """`lossy-on-power-cut` keeps every file sound and every commit whole; what is lost is the newest of them."""
+    tape = await a_life(place / "life", disk, "lossy-on-power-cut")
+    machine.starts += 1
+    lost = 0
+    for at, known, platter in places(tape, stride=19, first=5):
+        for seed in range(SEEDS):
+            folder = laid_out(place / f"{at}-{seed}", platter.after_a_cut((at, seed)))
+            there = await holds(folder, Known(known.tried), "lossy-on-power-cut")
+            shutil.rmtree(folder)
+            gone = known.sure - there
+            lost += bool(gone)
+            assert not gone or max(known.sure & there, default=0) < min(gone), "a hole"
+    assert lost > 0
 
 
 async def test_a_disk_that_lies_about_syncing_loses_what_was_acknowledged(
