@@ -11,10 +11,13 @@ import pytest
 from standardwebhooks.webhooks import Webhook
 
 from onefold import App, Decision, Module, Owed, Step, port
+from onefold.kernel.port import Posting
+from onefold.ports.webhook import posting_port, signature
 from onefold.terms.codec import parse
 from onefold.terms.errors import LoadRefused
 from onefold.terms.instant import moment
-from onefold.testing import Stage, staged
+from onefold.testing import Check, Stage, staged
+from onefold.testing.port_suite import PortUnderTest, calling
 from onefold.timers import Ack, At, Supersede, Tick, timers
 from onefold.timers.facts import TickSent
 from tests.ports.conftest import Web
@@ -319,3 +322,24 @@ async def test_nothing_leaves_when_it_was_superseded_while_the_other_side_was_as
     await home.later("1h")
     assert sent == []
     assert (await home.told())[-1] == "TickVoid"
+
+
+def hook(web: Web) -> PortUnderTest:
+    """The webhook's port. Its receiver knows a message by its id, as Standard Webhooks says it must."""
+    posting = Posting("webhook.reminders", web.url, "timer.tick", Tick)
+    sign = signature((b"s" * 32,))
+    first, second = (Tick(tick_id(at(hours=n)), "agent-7", "standup", at(hours=n), None) for n in (1, 2))
+    return PortUnderTest(
+        lambda: posting_port(sign, lambda: 1_800_000_000_000, posting),
+        first,
+        second,
+        effects=lambda: len({headers["webhook-id"] for headers, _ in web.posted}),
+    )
+
+
+@pytest.mark.parametrize("check", calling.CHECKS, ids=lambda check: check.name)
+async def test_the_webhook_keeps_what_a_port_that_dedupes_promises(check: Check, web: Web) -> None:
+    """Called, not hosted: an app under test posts nothing to anybody."""
+    subject = hook(web)
+    await check.run(subject)
+    assert subject.make().promise == "dedupes"

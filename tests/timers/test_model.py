@@ -18,7 +18,7 @@ from onefold.timers.planning import spread
 from tests.timers.home import HOURLY, OWNER, SCHEDULE, START, Home, Owner, tick_id
 from tests.timers.laws import check_alarm, check_history, check_owner
 
-DEEP = int(os.environ.get("ONEFOLD_TIMERS_EXAMPLES", "40"))
+DEEP = int(os.environ.get("ONEFOLD_TIMERS_EXAMPLES", "30"))
 QUARTERS = Every("*/15 * * * *", tz="UTC")
 
 TRIGGERS = st.sampled_from(["hourly", "quarters", "soon", "past"])

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from unittest.mock import patch
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from onefold.almanac import At, Every, Key, next_instant, rule_of
@@ -185,6 +185,7 @@ def test_two_ticks_never_share_an_instant() -> None:
 ZONES = ["Europe/Vienna", "Asia/Tokyo", "America/New_York", "Pacific/Apia", "Australia/Lord_Howe", "America/Nuuk"]
 
 
+@settings(max_examples=60)
 @given(
     st.lists(st.tuples(st.sampled_from(ZONES), st.integers(1, 40 * 60)), min_size=2, max_size=12),
     st.sampled_from(["30 2 * * *", "0 1,2 * * *", "15 */6 * * *", "0 * * * *", "30 23 * * *"]),

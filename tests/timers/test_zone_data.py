@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 import tzdata  # type: ignore[import-untyped]  # it is data and has no types
 
-from onefold.host.reckoning import PAGE, RECKONED
+from onefold.host import reckoning
+from onefold.host.reckoning import RECKONED
 from onefold.store.contract import Query
 from onefold.terms.codec import parse
 from onefold.timers import Ack, Supersede, timers
@@ -155,9 +156,10 @@ async def test_a_kill_half_way_leaves_nothing_unplanned(homes: Homes) -> None:
             assert (await home.shown(id_of("agent-7", key))).next_due == at(minutes=30)
 
 
-async def test_more_than_a_page_at_one_instant_is_planned_anew(homes: Homes) -> None:
+async def test_more_than_a_page_at_one_instant_is_planned_anew(homes: Homes, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reckoning, "PAGE", 20)
     home = await homes()
-    count = PAGE + 40
+    count = 70
     await asyncio.gather(*(home.say(create(VIENNA, id=f"c{number}", key=f"k{number}")) for number in range(count)))
     with zone_data("2099a", Europe_Vienna="Asia/Tokyo"):
         await reborn(home)

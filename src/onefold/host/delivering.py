@@ -44,6 +44,7 @@ def deliver_port(core: Core, module: AnyModule) -> Port[Any, Any]:
     async def deliver(step: Step, event: Any) -> Any:
         at = ActorId(module.name, step.principal, check_text(module.key(event), "key"))
         told = digest(codecs.event.slim(event))
-        return await core.node.fold(at, delivered_id(step.key), told, partial(decided, module.decide, event))
+        decide = core.node.kind(module.name).module.decide
+        return await core.node.fold(at, delivered_id(step.key), told, partial(decided, decide, event))
 
     return Standing(DELIVER + module.name, deliver, codecs.event, codecs.reply)
