@@ -183,6 +183,7 @@ async def _live(ground: Ground, callers: list[Caller], seen: Seen) -> bool:
             break
         await asyncio.sleep(0 if turns < SPINS else 0.0005)
     killed = ground.killed
+    seen.met["evicted"] = seen.met.get("evicted", 0) + ground.host._core.node.evictions
     if killed:
         await ground.let_die()
         ground.live_on()

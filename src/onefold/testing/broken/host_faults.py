@@ -6,18 +6,20 @@ Never: has two faults; is used by anything but a twin.
 
 from __future__ import annotations
 
+from collections.abc import Generator
 from dataclasses import replace
 from typing import Any
 
 from onefold.host.sender import Sender
 from onefold.kernel.alarm import Alarm
 from onefold.kernel.fold import Folded, Outstanding
-from onefold.kernel.tables import OWED
+from onefold.kernel.prune import PRUNED
+from onefold.kernel.tables import OWED, TURN
 from onefold.node.batch import Batch
 from onefold.node.lane import Lane
 from onefold.node.node import Node
 from onefold.node.resident import Resident, Turn
-from onefold.store.contract import Answer, Body, Remove, Write
+from onefold.store.contract import Answer, Body, Last, Remove, Verb, Write
 from onefold.terms.ids import ActorId
 from onefold.testing.broken.kernel_faults import TwoCommits, writing
 
@@ -50,6 +52,22 @@ class FoldsToRead(Node):
     async def read(self, at: ActorId) -> Any:
         await self.ring(await self.activate(at))
         return await super().read(at)
+
+
+class PrunesWholeRows(Node):
+    """Takes emptied turns away, ids and all."""
+
+    async def prune(self, at: ActorId) -> Any:
+        told = await super().prune(at)
+        resident = await self.activate(at)
+        space = (await self.kind(at.kind).home.open()).space
+
+        def body() -> Generator[tuple[Verb, ...], tuple[Answer, ...], Last[None]]:
+            yield from ()
+            return Last((Remove(TURN, where=(("actor", "=", resident.base.actor), ("facts", "=", PRUNED))),), None)
+
+        await space.transact(body)
+        return told
 
 
 class TakesAnyContent(Lane):

@@ -38,6 +38,11 @@ class BrokenHost:
 
 BROKEN_HOSTS: tuple[BrokenHost, ...] = (
     BrokenHost(
+        "prunes whole rows",
+        ("a prune takes facts behind the latest snapshot and nothing else, wherever the process ends meanwhile",),
+        node=faults.PrunesWholeRows,
+    ),
+    BrokenHost(
         "forgets who",
         (
             "principals never meet: one key and one id of two of them are two actors, two events, two alarms, two keys that leave",

@@ -9,7 +9,7 @@ Was wrong once: a suite over a store in memory. What a host forgets when its sto
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias, TypeVar
@@ -28,6 +28,7 @@ T = TypeVar("T")
 E = TypeVar("E", bound=BaseException)
 MAIN = "main"
 LONGEST_S = 60.0  # real seconds after which a check that has not ended never will
+ENOUGH = 300  # passes of a sweep: no verb has so many statements
 SPINS = 200  # turns of the loop before threads are given real time
 
 
@@ -158,12 +159,20 @@ class Ground(Stage):
             await asyncio.sleep(0 if turns < SPINS else 0.001)
         struck = self.killed
         await self.let_die()
-        told = attempt.result() if attempt.done() and not attempt.cancelled() and not attempt.exception() else None
+        told = None
+        if attempt.done() and not (struck and attempt.exception()):
+            told = attempt.result()
         attempt.cancel()
         await asyncio.gather(attempt, return_exceptions=True)
         self.live_on()
         await self.open()
         return struck, told
+
+
+def hits() -> Iterator[int]:
+    """1, 2, … until the check breaks off since a pass met no fault. Raises: Unfulfilled when none comes to that."""
+    yield from range(1, ENOUGH)
+    raise Unfulfilled(f"{ENOUGH} passes, and each met a fault")
 
 
 def promise(name: str) -> Callable[[Callable[[Ground], Awaitable[None]]], Check]:
@@ -230,4 +239,4 @@ def at_once(reading: Coroutine[Any, Any, T]) -> T:
     raise Unfulfilled("it waits, though what it asks for is in memory")
 
 
-__all__ = ["Check", "Fit", "Ground", "OpenWorld", "Unfulfilled", "at_once", "expect", "promise", "refused"]
+__all__ = ["Check", "Fit", "Ground", "OpenWorld", "Unfulfilled", "at_once", "expect", "hits", "promise", "refused"]

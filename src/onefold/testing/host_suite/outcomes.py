@@ -12,7 +12,7 @@ import random
 from typing import Any
 
 from onefold.terms.errors import OutcomeUnknown, StoreUnavailable
-from onefold.testing.host_suite.ground import Ground, Unfulfilled, expect, promise, refused
+from onefold.testing.host_suite.ground import Ground, Unfulfilled, expect, hits, promise, refused
 from onefold.testing.host_suite.vault import Heard, Short, Total
 
 POINTS = ("statement", "before-commit", "after-commit")
@@ -41,7 +41,7 @@ async def refused_commits(ground: Ground) -> None:
 async def any_failure(ground: Ground) -> None:
     ground.courier.down(999)
     for point in POINTS:
-        for hit in range(1, 60):
+        for hit in hits():
             key = f"{point} {hit}"
             await ground.act("0", key, add=1)
             await ground.settle()
@@ -87,7 +87,7 @@ async def lost_answers(ground: Ground) -> None:
     "who was committed is never told of a refusal, also where the disk that lost the answer stays dead for a while"
 )
 async def no_false_refusals(ground: Ground) -> None:
-    for dead in range(1, 40):
+    for dead in hits():
         key = f"v{dead}"
         await ground.act("0", key, add=1)
         met = 0
@@ -135,7 +135,7 @@ async def after_the_commit(ground: Ground) -> None:
 async def answers_are_durable(ground: Ground) -> None:
     """The process ends as soon as somebody was told something."""
     for what, add in (("a reply", 1), ("a decline", -9)):
-        for hit in range(1, 30):
+        for hit in hits():
             key = f"{what} {hit}"
             await ground.act("0", key, add=2)
             struck, told = await ground.killed_in(_twice(ground, key, add), "before-reply", hit)
@@ -199,7 +199,7 @@ async def repeats_wait(ground: Ground) -> None:
 )
 async def killed_anywhere(ground: Ground) -> None:
     for point in (*POINTS, "before-send", "after-send", "before-reply"):
-        for hit in range(1, 80):
+        for hit in hits():
             key = f"{point} {hit}"
             struck, told = await ground.killed_in(ground.act("1", key, add=3, owe=("=",), wake=60_000), point, hit)
             facts = await ground.facts(key)

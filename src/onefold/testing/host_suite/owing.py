@@ -13,7 +13,7 @@ from onefold.kernel.module import Module
 from onefold.kernel.tables import OWED, TURN
 from onefold.kernel.words import Decision
 from onefold.terms.errors import KeyConflict, NotFound, StoreUnavailable
-from onefold.testing.host_suite.ground import Ground, Unfulfilled, expect, promise, refused
+from onefold.testing.host_suite.ground import Ground, Unfulfilled, expect, hits, promise, refused
 from onefold.testing.host_suite.vault import VAULT, Act, Fact, Heard, Parcel, Promised, Reply, Vault, make
 
 LONG = "12h"  # past the last try of whatever fails each time
@@ -89,7 +89,7 @@ async def stays_owed(ground: Ground) -> None:
 @promise("a confirmation, its answer and the removal of its row are one commit, wherever the process ends")
 async def confirmed_at_once(ground: Ground) -> None:
     for point in ("statement", "before-commit", "after-commit"):
-        for hit in range(1, 200):
+        for hit in hits():
             id = f"{point} {hit}"
             struck, _ = await ground.killed_in(ground.act(id, id, owe=("=",)), point, hit)
             answered = [fact for fact in await ground.facts(id) if isinstance(fact, Heard)]
@@ -191,7 +191,7 @@ async def parks(ground: Ground) -> None:
     expect("courier" in item.cause and "down" in item.cause, True, f"whether {item.cause!r} names port and fault")
     calls = len(ground.courier.calls)
     await ground.crash()
-    await ground.advance("3 days")
+    await ground.advance("12h")
     expect(len(ground.courier.calls), calls, "how often it was tried")
     expect([item.id for item in await ground.parked()], [item.id], "what is parked after a crash")
 

@@ -28,7 +28,7 @@ class Act:
 
     add: to its total; declined where the total would fall below nought. owe: names to owe to the courier,
     "=" standing for the event's own id. wake: ms from now; below nought takes the wake back. mood: how its
-    alarm will behave. fault: where this fold fails.
+    alarm will behave. fault: where this fold fails. long: characters of the reply and of what is owed.
     """
 
     id: str
@@ -38,6 +38,7 @@ class Act:
     wake: int | None = None
     mood: Mood = ""
     fault: Fault = ""
+    long: int = 0
 
 
 @dataclass(frozen=True)
@@ -130,11 +131,11 @@ def decide(vault: Vault, event: Act, now: datetime) -> Decision[Fact, Reply]:
     for name in event.owe:
         key = event.id if name == "=" else name
         facts.append(Promised(key, total))
-        owed.append(Owed("courier", key, Parcel(total)))
+        owed.append(Owed("courier", key, Parcel(total, "x" * event.long)))
     if event.wake is not None:
         wake = None if event.wake < 0 else now + timedelta(milliseconds=event.wake)
         facts.append(Planned(wake, event.mood))
-    text = ""
+    text = "x" * event.long
     match event.fault:
         case "evolve":
             facts.append(Cursed(""))
