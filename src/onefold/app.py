@@ -25,7 +25,7 @@ from onefold.host.config import Config, find, settle
 from onefold.host.host import Host
 from onefold.host.modules import History, Page
 from onefold.host.opening import open_host
-from onefold.host.parked import ParkedItem
+from onefold.host.parked import ParkedDetail, ParkedItem
 from onefold.host.receipts import Receipt, held, outcome_of
 from onefold.host.runs import JournalRow
 from onefold.host.sweep import Swept
@@ -321,6 +321,10 @@ class Parked(_Verbs):
 
     async def list(self) -> Sequence[ParkedItem]:
         return await self._host.parked_list(caller=self._caller)
+
+    async def show(self, id: str) -> ParkedDetail:
+        """One item, what is known of it, and what a retry and a drop would do. Raises: NotFound."""
+        return await self._host.parked_show(id, caller=self._caller)
 
     async def retry(self, id: str) -> None:
         await self._host.parked_retry(id, caller=self._caller)

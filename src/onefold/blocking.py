@@ -25,7 +25,7 @@ from onefold.actuators.receipt import Receipt as Shown
 from onefold.host import receipts
 from onefold.host.approvals import Decision, OpenApproval
 from onefold.host.modules import History, Page
-from onefold.host.parked import ParkedItem
+from onefold.host.parked import ParkedDetail, ParkedItem
 from onefold.host.runs import JournalRow
 from onefold.host.sweep import Swept
 from onefold.kernel.module import Module
@@ -281,6 +281,10 @@ class Parked(_Verbs):
 
     def list(self) -> Sequence[ParkedItem]:
         return self._app.wait_for(self._app.awaited.parked.list())
+
+    def show(self, id: str) -> ParkedDetail:
+        """One item, what is known of it, and what a retry and a drop would do. Raises: NotFound."""
+        return self._app.wait_for(self._app.awaited.parked.show(id))
 
     def retry(self, id: str) -> None:
         self._app.wait_for(self._app.awaited.parked.retry(id))

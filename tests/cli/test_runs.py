@@ -44,6 +44,7 @@ def test_bare_runs_and_parked_list(typed: Any, told: Any) -> None:
         (("runs", "show", "run_1"), "/runs/run_1", b'{"run_id": "run_1",  "status": "done"}'),
         (("runs", "show", "run_1", "--journal"), "/runs/run_1/journal", b'{"items": [],  "next": null}'),
         (("parked", "list"), "/parked", b'{"items": [],  "next": null}'),
+        (("parked", "show", "p1"), "/parked/p1", b'{"id": "p1",  "kind": "owed"}'),
         (("export", "refund_order"), "/tools/refund_order/tables", b'["refunds" ]'),
     ],
 )

@@ -10,9 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from onefold.actuators.words import Ask
 from onefold.kernel.port import Port, Step
-from onefold.ports.notify import Links, Unsent, Way, console_text, notify_port, plain
+from onefold.ports.notify import Links, Notice, Reaching, Unsent, Way, console_text, notify_port, plain
 from onefold.terms.errors import PortFailed
 from onefold.terms.instant import moment
 from tests.ports.conftest import NOON, PAIR, asked
@@ -27,7 +26,7 @@ class Ways:
         self.told: list[tuple[str, str]] = []
         self.down: set[str] = set()
 
-    async def __call__(self, url: str, ask: Ask, links: Links, message_id: str, at: datetime) -> None:
+    async def __call__(self, url: str, ask: Notice, links: Links | None, message_id: str, at: datetime) -> None:
         assert (links, at) == (PAIR, moment(NOON))
         if url in self.down:
             raise Unsent("did not get the mail: the server answered 451")
@@ -38,7 +37,7 @@ def port_to(
     way: Way | None, said: list[str], *, show_links: bool = False, people: Mapping[str, Any] | None = None
 ) -> Port:
     ways = {} if way is None else {"mailto": way, "https": way}
-    return notify_port(links=lambda ask: PAIR, people=people or {}, ways=ways, say=said.append, show_links=show_links)
+    return notify_port(Reaching(people or {}, ways, said.append, show_links=show_links), lambda ask: PAIR)
 
 
 async def test_each_target_of_each_person_is_told() -> None:

@@ -20,6 +20,7 @@ from onefold.actuators.declare import Actuator
 from onefold.actuators.receipt import Receipt
 from onefold.host.caller import Caller
 from onefold.host.modules import Delivered
+from onefold.host.parked import ParkedDetail
 from onefold.host.sweep import Swept
 from onefold.kernel.prune import Pruned
 from onefold.terms.codec import canonical, digest, parse
@@ -262,6 +263,13 @@ class FakeHost:
 
     async def parked_list(self, *, caller: Caller) -> list[ParkedItem]:
         return list(self.parked.values())
+
+    async def parked_show(self, id: str, *, caller: Caller) -> ParkedDetail:
+        if id not in self.parked:
+            raise NotFound("parked item", id)
+        item = self.parked[id]
+        told = ParkedDetail(item.id, item.kind, item.program, item.cause, item.since, "sends it again", "gives it up")
+        return replace(told, key="order-7", port="pay", body={"amount": 7})
 
     async def parked_retry(self, id: str, *, caller: Caller) -> None:
         if self.parked.pop(id, None) is None:

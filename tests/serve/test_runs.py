@@ -175,6 +175,9 @@ async def test_parked_items_are_listed_retried_and_dropped_with_a_reason(host: F
         "cause": "502 for an hour",
         "since": "2026-05-28T20:26:40Z",
     }
+    shown = (await client.get("/parked/p%2F1")).json()
+    assert (shown["key"], shown["body"], shown["retry"]) == ("order-7", {"amount": 7}, "sends it again")
+    assert (await client.get("/parked/nothing")).status_code == 404
     assert (await client.post("/parked/p%2F1/retry")).status_code == 204
     assert (await client.post("/parked/p2/drop", json={})).status_code == 422
     assert (await client.post("/parked/p2/drop", json={"reason": "paid by hand"})).status_code == 204

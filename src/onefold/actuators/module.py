@@ -8,6 +8,7 @@ passes of one run at once. Now a pass is owed when an entry lands and none is ou
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 
 from onefold.actuators.approving import decided
@@ -288,6 +289,14 @@ def _sent(state: State, event: Sent, at: int) -> Decision[Fact, Reply]:
 RunModule = Module[State, Event, Fact, Reply, Picture]
 
 
+class _Runs(RunModule):
+    """A module whose actors are runs: they stop by name."""
+
+    def stops(self, facts: Sequence[Fact]) -> str | None:
+        last = facts[-1] if facts else None
+        return last.cause if type(last) is Parked else None
+
+
 def _key(event: Event) -> str:
     """The run an outside event is for. What a pass tells its own run needs no address."""
     return event.run if isinstance(event, Start | Sent | Decided | Cancel | Reopen) else ""
@@ -295,7 +304,7 @@ def _key(event: Event) -> str:
 
 def module_of(name: str) -> RunModule:
     """The module of one actuator's runs: its kind is the actuator's name, its key the run's id."""
-    module = Module(
+    module = _Runs(
         name,
         initial=INITIAL,
         key=_key,

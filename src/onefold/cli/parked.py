@@ -1,6 +1,6 @@
 """cli.parked - what stopped and waits for a person.
 
-For: `onefold parked [list | retry | drop]`; bare, it lists.
+For: `onefold parked [list | show | retry | drop]`; bare, it lists.
 Never: drops without a reason.
 Was wrong once: `drop` without asking why. A month later nobody knew whether a customer had been paid.
 """
@@ -32,6 +32,21 @@ def list_parked(line: Line, as_json: bool) -> None:
 
 def _list(page: dict[str, Any]) -> None:
     show.table(page["items"], COLUMNS, empty="Nothing is parked.")
+
+
+@parked.command("show")
+@click.argument("item", metavar="ID")
+@spoken
+def show_item(line: Line, item: str, as_json: bool) -> None:
+    """Show one item: whose it is, what it holds, and what retry and drop would do."""
+    give(line.get("parked", item), as_json, _show)
+
+
+def _show(item: dict[str, Any]) -> None:
+    body = show.compact(item["body"]) if "body" in item else None
+    names = ("id", "kind", "program", "key", "principal", "since", "cause", "port", "owed", "tries", "next_at")
+    show.facts([*((name, item.get(name)) for name in names), ("body", body)])
+    show.facts([("retry", item["retry"]), ("drop", item["drop"])])
 
 
 @parked.command("retry")

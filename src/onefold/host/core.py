@@ -20,6 +20,7 @@ from onefold.host.clock import Clock
 from onefold.host.config import Config
 from onefold.host.driver import Driver
 from onefold.host.sender import Sender
+from onefold.kernel.alert import PORT, Alerts, falls, stopped
 from onefold.kernel.blob import BLOBS, filled, pointers
 from onefold.kernel.drain import again
 from onefold.kernel.fold import Folded, Folder, Outstanding
@@ -50,12 +51,12 @@ Passing = Callable[[Actor, Actuator[Any, Any]], Awaitable[PassEnded]]
 
 
 def take_up(row: Outstanding) -> bool:
-    """Take a parked row for one person. False when it is not parked any more, or somebody else has it.
+    """Take a parked row, or a notice that fails, for one person. False when it is not parked any more, or somebody else has it.
 
     Was wrong once: each person's retry written as it came. The second put a row that was being sent back to
     where it had been, and a port that cannot dedupe paid twice.
     """
-    free = row.next_at is None and not row.in_flight
+    free = (stopped(row) or falls(row)) and not row.in_flight
     row.in_flight = row.in_flight or free
     return free
 
@@ -174,6 +175,9 @@ class Core:
                 noted=self.noted,
             )
             folder = Folder(self.ports, lambda: space.mint(TURN), lambda: space.mint(OWED), digest, blobs, counted)
+            if self.config.alerts and PORT in self.ports:
+                write = self.ports[PORT].body.encode  # type: ignore[union-attr]
+                folder.alerts = Alerts(self.config.alerts, name, lambda: space.mint(OWED), write)
             return space, folder
 
         self.places.append(Place(self.node.keep(name, opening, modules, beside, resting, counted), self.world))

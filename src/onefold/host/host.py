@@ -36,9 +36,10 @@ from onefold.kernel.port import Port, Posting, StandIn
 from onefold.kernel.tables import ALARM
 from onefold.kernel.twice import twice
 from onefold.store.contract import AuthorSpace, World
-from onefold.terms.errors import NotFound, OnefoldError
+from onefold.terms.errors import Finding, LoadRefused, NotFound, OnefoldError
 
 _PLACE = re.compile(r"-?[0-9]{1,19}")  # not isdigit, which takes a raised two; a row's number may be below zero
+COUNTED_MS = 5_000  # how old the count of what is parked may be in an answer to a probe
 GRACE_S = 10.0  # what is on its way at a stop may finish for this long
 
 
@@ -68,6 +69,7 @@ class Host(ModuleVerbs, ForkVerbs, RunVerbs, ApprovalVerbs, ParkedVerbs, BlobVer
         self._secrets = signing
         self._chance = chance
         self._live = Live(clock)
+        self._counted = (-COUNTED_MS, 0)
 
     @property
     def signing(self) -> Sequence[bytes]:
@@ -80,6 +82,7 @@ class Host(ModuleVerbs, ForkVerbs, RunVerbs, ApprovalVerbs, ParkedVerbs, BlobVer
         self,
         *,
         notify: Port[Any, Any] | None = None,
+        alert: Port[Any, Any] | None = None,
         posts: Callable[[Posting], Port[Any, Any]] | None = None,
     ) -> None:
         """Open the store, take up what was left, and begin. Spaces of actuators open when first needed.
@@ -88,9 +91,7 @@ class Host(ModuleVerbs, ForkVerbs, RunVerbs, ApprovalVerbs, ParkedVerbs, BlobVer
         Raises: StoreLocked, StoreRolledBack, StoreTooNew, LoadRefused.
         """
         core = self._core
-        core.ports["pass"] = pass_port(core)
-        if notify is not None:
-            core.ports["notify"] = asking(core, notify)
+        self._keep_ports(notify, alert)
         modules = list(self.catalog.modules.values())
         if self._twice:
             modules = [twice(module) for module in modules]
@@ -126,6 +127,18 @@ class Host(ModuleVerbs, ForkVerbs, RunVerbs, ApprovalVerbs, ParkedVerbs, BlobVer
         await core.space(MAIN)
         core.start()
         reckoning.start(modules)
+
+    def _keep_ports(self, notify: Port[Any, Any] | None, alert: Port[Any, Any] | None) -> None:
+        """The ports that are the host's own. Raises: LoadRefused where a part has the name of one."""
+        ports = self._core.ports
+        ports["pass"] = pass_port(self._core)
+        if notify is not None:
+            ports["notify"] = asking(self._core, notify)
+        if alert is not None:
+            if alert.name in self.catalog.ports:
+                told = "is what `alerts` in onefold.toml are sent through; give this port another name"
+                raise LoadRefused([Finding(f"port {alert.name}", told)])
+            ports[alert.name] = alert
 
     def rest(self) -> None:
         """The process is about to stop: claim nothing more. Calls are still answered until `close`."""
@@ -181,11 +194,19 @@ class Host(ModuleVerbs, ForkVerbs, RunVerbs, ApprovalVerbs, ParkedVerbs, BlobVer
                     at = row[ALARM.at["at"]]
                     if isinstance(at, int) and (oldest is None or at < oldest):
                         oldest = at
-            parked = len(await self.parked_list(caller=_operator()))
+            parked = await self._parked_lately(now)
         except OnefoldError as fault:
             return {"ready": False, "store": str(fault), "oldest_overdue_seconds": 0.0, "parked": 0}
         late = 0.0 if oldest is None else max(0, now - oldest) / 1000
         return {"ready": True, "store": "ok", "oldest_overdue_seconds": late, "parked": parked}
+
+    async def _parked_lately(self, now: int) -> int:
+        """The count of what is parked, at most COUNTED_MS old: whoever probes each second pays for one."""
+        at, count = self._counted
+        if not 0 <= now - at < COUNTED_MS:
+            count = await self.parked_count()
+            self._counted = (now, count)
+        return count
 
     async def tables(self, name: str, *, caller: Caller) -> list[str]:
         """The names of an actuator's own tables."""
@@ -205,10 +226,6 @@ class Host(ModuleVerbs, ForkVerbs, RunVerbs, ApprovalVerbs, ParkedVerbs, BlobVer
 
     async def _author_space(self, name: str) -> AuthorSpace:
         return await self._core.space(self.catalog.actuator(name).name)
-
-
-def _operator() -> Caller:
-    return Caller(None, frozenset(("operate", "read")), "host")
 
 
 def _migrating(statements: Sequence[str]) -> Callable[[AuthorSpace], Any]:

@@ -11,7 +11,6 @@ import logging
 import secrets  # noqa: TID251 - minted here, once, and handed down
 from collections.abc import Callable, Iterable
 from functools import partial
-from typing import Any
 
 from onefold.actuators.executing import run_pass
 from onefold.actuators.words import Ask
@@ -22,8 +21,8 @@ from onefold.host.core import Passing, nowhere
 from onefold.host.host import Host
 from onefold.host.links import Choice
 from onefold.host.secret import signing
-from onefold.kernel.port import Port, StandIn
-from onefold.ports.notify import Links, Way, notify_port
+from onefold.kernel.port import StandIn
+from onefold.ports.notify import Links, Reaching, Way, alert_port, notify_port
 from onefold.ports.webhook import posting_port, signature, webhook_way
 from onefold.store.contract import World
 
@@ -54,11 +53,7 @@ async def open_host(
     """
     known = catalog(parts, config.people, title)
     ticking = clock if clock is not None else WallClock()
-    stands_on = (
-        world
-        if world is not None
-        else make_world(config, ticking, accept_rollback=accept_rollback, failpoint=failpoint)
-    )
+    stands_on = world or make_world(config, ticking, accept_rollback=accept_rollback, failpoint=failpoint)
     host = Host(
         config,
         known,
@@ -72,8 +67,10 @@ async def open_host(
         run_pass=run_pass,
     )
     try:
+        reaching = _reaching(host, config, ticking, say or _log, show_links=show_links)
         await host.open(
-            notify=_notify(host, config, ticking, say or _log, show_links=show_links),
+            notify=notify_port(reaching, partial(_links, host, config)),
+            alert=alert_port(reaching) if config.alerts else None,
             posts=partial(posting_port, signature(host.signing), ticking.now),
         )
     except BaseException:
@@ -105,15 +102,14 @@ def make_world(
     )
 
 
-def _notify(
-    host: Host, config: Config, clock: Clock, say: Callable[[str], None], *, show_links: bool
-) -> Port[Any, Any]:
-    def links(ask: Ask) -> Links:
-        def link(choice: Choice) -> str:
-            return f"{config.public_url}/approve/{host.link(ask, choice)}"
+def _links(host: Host, config: Config, ask: Ask) -> Links:
+    def link(choice: Choice) -> str:
+        return f"{config.public_url}/approve/{host.link(ask, choice)}"
 
-        return Links(link("approve"), link("reject"))
+    return Links(link("approve"), link("reject"))
 
+
+def _reaching(host: Host, config: Config, clock: Clock, say: Callable[[str], None], *, show_links: bool) -> Reaching:
     hook = webhook_way(signature(host.signing), clock.now)
     ways: dict[str, Way] = {"https": hook, "http": hook}
     if config.smtp is not None:
@@ -122,7 +118,7 @@ def _notify(
         named = config.smtp.url_env
         ways["mailto"] = mail_way(lambda: config.secret(named, least=1), config.smtp.sender)
     people = {name: person.notify for name, person in config.people.items()}
-    return notify_port(links=links, people=people, ways=ways, say=say, show_links=show_links)
+    return Reaching(people, ways, say, show_links=show_links)
 
 
 def _log(text: str) -> None:

@@ -10,8 +10,8 @@ An id is what, where and which: "owed.main.17", "alarm.main.3", or a run's id.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
@@ -20,18 +20,42 @@ from onefold.host.caller import Caller
 from onefold.host.core import MAIN, Core, left_as_it_was, take_up
 from onefold.host.driver import soonest
 from onefold.host.sender import hears
+from onefold.kernel.alarm import LIMIT
+from onefold.kernel.alert import KINDS, NOTICES, falls, stopped
+from onefold.kernel.blob import pointed
 from onefold.kernel.tables import ACTOR, ALARM, OWED
 from onefold.kernel.words import Dropped
 from onefold.node.resident import Resident
 from onefold.node.waking import row_of
 from onefold.store.contract import Query, Row
+from onefold.terms.codec import parse
 from onefold.terms.errors import NotFound, WaitsForCode
 from onefold.terms.ids import ActorId, principal_of
-from onefold.terms.instant import moment
+from onefold.terms.instant import Instant, moment, text
 
 LISTED = 1_000  # of each kind and space in one list
-_PARKED = ("parked", "uncertain")
 _NUMBER = re.compile(r"[0-9]{1,18}")  # not isdigit, which takes a raised two, and not what no row can have
+
+
+_STOPPED = Query(OWED, where=(("state", "in", tuple(KINDS)),), order=("n",), limit=LISTED)
+_FALLING = Query(
+    OWED,
+    where=(("port", "in", NOTICES), ("state", "in", ("ready", "sending")), ("error", "null", False)),
+    order=("n",),
+    limit=LISTED,
+)
+_RUNS = Query(RUN, where=(("status", "=", "parked"),), order=("actor",), limit=LISTED)
+
+WAYS: Mapping[str, tuple[str, str]] = {
+    "owed": ("sends it again, with a fresh count", "gives it up; its actor is told, if it hears drops"),
+    "uncertain": ("sends it, though it may have arrived", "takes it as settled by hand; its actor is told"),
+    "port": ("looks for a part that provides the port", "gives it up; its actor is told, if it hears drops"),
+    "notice": ("sends it now", "tells nobody"),
+    "alarm": ("tries the wake again, with a fresh count", "lets it sleep until its next event"),
+    "run": ("goes on from its journal", "cancels the run"),
+    "code": ("reads it again", "is refused: only other code can read it"),
+}
+"""What a retry and a drop of each kind do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,10 +63,42 @@ class ParkedItem:
     """One thing that waits for a person. `cause`: its last error."""
 
     id: str
-    kind: str  # owed, uncertain, alarm, run
+    kind: str  # owed, uncertain, port, notice, alarm, run, code
     program: str
     cause: str
     since: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class ParkedDetail:
+    """An item, what retry and drop do to it, and what is known of it. owed: the key as the actor wrote it."""
+
+    id: str
+    kind: str
+    program: str
+    cause: str
+    since: datetime
+    retry: str
+    drop: str
+    key: str | None = None
+    principal: str | None = None
+    tries: int | None = None
+    port: str | None = None
+    owed: str | None = None
+    next_at: datetime | None = None
+    body: Any = None
+
+
+def _asleep(kinds: Sequence[str]) -> Query:
+    return Query(
+        ALARM, where=(("kind", "in", tuple(kinds)), ("at", "null", True), ("error", "null", False)), limit=LISTED
+    )
+
+
+def _beside(kinds: Sequence[str]) -> Query:
+    """Wakes given up whose row rings for something owed. Goes through the table; who asks is a person."""
+    where = (("kind", "in", tuple(kinds)), ("tries", ">=", LIMIT), ("at", "null", False), ("error", "null", False))
+    return Query(ALARM, where=where, limit=LISTED)  # type: ignore[arg-type]
 
 
 class ParkedVerbs:
@@ -56,29 +112,42 @@ class ParkedVerbs:
         """Everything parked that the caller may see, oldest first."""
         found: list[ParkedItem] = []
         for place in self._core.places:
-            owed = await place.look(Query(OWED, where=(("state", "in", _PARKED),), order=("n",), limit=LISTED))
-            asleep = Query(ALARM, where=(("kind", "in", tuple(place.kinds)), ("at", "null", True)), limit=LISTED)
-            alarms = await place.look(asleep)
-            names = await self._names([*(row[1] for row in owed), *(row[0] for row in alarms)], place)
-            for row in owed:
-                at = names.get(row[1])
-                if at is not None and caller.sees(at.principal):
-                    kind = "uncertain" if row[8] == "uncertain" else "owed"
-                    cause = f"{row[4]}: {row[9]}"
-                    found.append(ParkedItem(f"owed.{place.name}.{row[0]}", kind, at.kind, cause, moment(_int(row[10]))))
-            for row in alarms:
-                at = names.get(row[0])
-                if at is not None and caller.sees(at.principal):
-                    try:
-                        resident = await self._core.node.activate(at)
-                    except WaitsForCode:
-                        continue  # it is told of below
-                    since = moment(resident.base.at)
-                    found.append(ParkedItem(f"alarm.{place.name}.{row[0]}", "alarm", at.kind, str(row[5]), since))
+            found.extend(await self._parked_rows(place, caller))
+            found.extend(await self._parked_alarms(place, caller))
             found.extend(await self._for_code(place, caller))
             if place.name in self._core.catalog.actuators:
                 found.extend(await self._parked_runs(place, caller))
         return sorted(found, key=lambda item: (item.since, item.id))
+
+    async def parked_show(self, id: str, *, caller: Caller) -> ParkedDetail:
+        """One item with all that is known of it. Raises: NotFound."""
+        item = next((each for each in await self.parked_list(caller=caller) if each.id == id), None)
+        if item is None:
+            raise NotFound("parked item", id)
+        told = ParkedDetail(item.id, item.kind, item.program, item.cause, item.since, *WAYS[item.kind])
+        if item.kind in ("run", "code"):
+            return told
+        what, at, resident, number = await self._which(id, caller)
+        told = replace(told, key=at.key, principal=at.principal)
+        if what == "alarm":
+            return replace(told, tries=resident.alarm.tries)
+        row = resident.owed[number]
+        aside = pointed(row.body)
+        body = row.body if aside is None else await self._core.fetch(at, aside)
+        due = None if row.next_at is None else moment(row.next_at)
+        return replace(told, tries=row.tries, port=row.port, owed=row.name, body=parse(body), next_at=due)
+
+    async def parked_count(self) -> int:
+        """How many items there are, of every principal; at most LISTED of each kind in each space. Wakes nobody."""
+        count = len(self._core.node.waits.known)
+        for place in self._core.places:
+            for query in (_STOPPED, _FALLING, _asleep(place.kinds), _beside(place.kinds)):
+                count += len(await place.look(query))
+            if place.name in self._core.catalog.actuators:
+                count += len(await place.look(_RUNS))
+            elif place.name == MAIN:
+                count += len(await self._strangers(place))
+        return count
 
     async def parked_retry(self, id: str, *, caller: Caller) -> None:
         """Try once more, with a fresh count. Raises: NotFound."""
@@ -116,6 +185,38 @@ class ParkedVerbs:
 
     # --- inside -----------------------------------------------------------------------------
 
+    async def _parked_rows(self, place: Any, caller: Caller) -> list[ParkedItem]:
+        """Rows that have stopped, and notices that do not get through."""
+        rows = [*await place.look(_STOPPED), *await place.look(_FALLING)]
+        names = await self._names([row[1] for row in rows], place)
+        items: list[ParkedItem] = []
+        for n, actor, _slot, _key, port, _body, tries, next_at, state, error, at in rows:
+            who = names.get(actor)
+            if who is None or not caller.sees(who.principal):
+                continue
+            kind, cause = KINDS.get(str(state), "notice"), f"{port}: {error}"
+            if kind == "notice" and next_at is not None:
+                cause = f"{cause} (tried {tries} times; the next at {text(Instant(_int(next_at)))})"
+            items.append(ParkedItem(f"owed.{place.name}.{n}", kind, who.kind, cause, moment(_int(at))))
+        return items
+
+    async def _parked_alarms(self, place: Any, caller: Caller) -> list[ParkedItem]:
+        """Wakes that were given up, also where the alarm rings for something that is owed beside them."""
+        rows = [*await place.look(_asleep(place.kinds)), *await place.look(_beside(place.kinds))]
+        names = await self._names([row[0] for row in rows], place)
+        items: list[ParkedItem] = []
+        for row in rows:
+            at = names.get(row[0])
+            if at is None or not caller.sees(at.principal):
+                continue
+            try:
+                resident = await self._core.node.activate(at)
+            except WaitsForCode:
+                continue  # it is told of with those that wait for code
+            since = moment(resident.base.at)
+            items.append(ParkedItem(f"alarm.{place.name}.{row[0]}", "alarm", at.kind, str(row[5]), since))
+        return items
+
     async def _for_code(self, place: Any, caller: Caller) -> list[ParkedItem]:
         """Actors that wait for code which is not here: for a fact of theirs, or for their whole module."""
         items: list[ParkedItem] = []
@@ -123,22 +224,26 @@ class ParkedVerbs:
             if at.kind in place.kinds and caller.sees(at.principal):
                 (row,) = await place.look(row_of(at)) or [(0,)]
                 items.append(ParkedItem(f"code.{place.name}.{row[0]}", "code", at.kind, str(fault), moment(since)))
-        kind = ""
-        while "operate" in caller.rights and place.name == MAIN:
-            rows = await place.look(Query(ALARM, where=(("kind", ">", kind),), order=("kind",), limit=1))
-            if not rows:
-                break
-            kind = str(rows[0][1])
-            if kind not in place.kinds:
-                cause = f"no part of this app is the module {kind!r}; its actors wait. Start the version that has it."
-                since = min(
-                    [_int(row[3]) for row in await place.look(soonest((kind,)))], default=self._core.clock.now()
-                )
-                items.append(ParkedItem(f"code.{place.name}.{kind}", "code", kind, cause, moment(since)))
+        if "operate" not in caller.rights or place.name != MAIN:
+            return items
+        for kind in await self._strangers(place):
+            cause = f"no part of this app is the module {kind!r}; its actors wait. Start the version that has it."
+            since = min([_int(row[3]) for row in await place.look(soonest((kind,)))], default=self._core.clock.now())
+            items.append(ParkedItem(f"code.{place.name}.{kind}", "code", kind, cause, moment(since)))
         return items
 
+    async def _strangers(self, place: Any) -> list[str]:
+        """Kinds with an alarm in this space that no part of the app is."""
+        found: list[str] = []
+        kind = ""
+        while rows := await place.look(Query(ALARM, where=(("kind", ">", kind),), order=("kind",), limit=1)):
+            kind = str(rows[0][1])
+            if kind not in place.kinds:
+                found.append(kind)
+        return found
+
     async def _parked_runs(self, place: Any, caller: Caller) -> list[ParkedItem]:
-        rows = await place.look(Query(RUN, where=(("status", "=", "parked"),), order=("actor",), limit=LISTED))
+        rows = await place.look(_RUNS)
         items: list[ParkedItem] = []
         for row in rows:
             principal = principal_of(str(row[RUN.at["principal"]]))
@@ -161,7 +266,7 @@ class ParkedVerbs:
         actor = n
         if what == "owed":
             rows = await place.look(Query(OWED, on=("n",), keys=[(n,)]))
-            if not rows or rows[0][8] not in _PARKED:
+            if not rows:
                 raise NotFound("parked item", id)
             actor = _int(rows[0][1])
         at = (await self._names([actor], place)).get(actor)
@@ -169,8 +274,8 @@ class ParkedVerbs:
             raise NotFound("parked item", id)
         resident = await self._core.node.activate(at)
         row = resident.owed.get(n) if what == "owed" else None
-        if (what == "owed" and (row is None or row.next_at is not None)) or (
-            what == "alarm" and not resident.alarm.parked
+        if (what == "owed" and (row is None or not (stopped(row) or falls(row)))) or (
+            what == "alarm" and not (resident.alarm.given_up and resident.alarm.error)
         ):
             raise NotFound("parked item", id)
         return what, at, resident, n

@@ -18,8 +18,9 @@ from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from functools import partial
 from typing import Any
 
+from onefold.kernel.alert import is_alert
 from onefold.kernel.blob import pointed
-from onefold.kernel.drain import after_failure, attempt, before_send, given_up, uncertain
+from onefold.kernel.drain import after_failure, attempt, before_send, given_up, uncertain, without_port
 from onefold.kernel.fold import Outstanding, leaving
 from onefold.kernel.module import Module
 from onefold.kernel.port import Inner, Local, Port, StandIn, Step, unstopped
@@ -129,9 +130,12 @@ class Sender:
         try:
             port = self._ports.get(item.port)
             if not isinstance(port, Port):
-                await self._fell(at, item, f"no part of this app provides the port {item.port!r}")
+                log.error(
+                    "%s of %s %s waits for a part that provides the port %s", item.key, at.kind, at.key, item.port
+                )
+                await self._change(at, without_port(item, self._now()))
                 return
-            if await self._void(resident, item):
+            if not is_alert(item) and await self._void(resident, item):
                 return
             before = before_send(port.promise, item)
             if before == "commit attempt":
@@ -234,6 +238,8 @@ class Sender:
 
 def hears(module: Module[Any, Any, Any, Any, Any], item: Outstanding, answer: Any) -> tuple[str | None, Decide | None]:
     """The event id and decision for what a port gave back; (None, None) when the module hears nothing of it."""
+    if is_alert(item):
+        return None, None
     codec = module.answer_body
     if module.hears_only_ends and not isinstance(answer, Dropped):
         answer = None

@@ -31,6 +31,11 @@ class Alarm:
     def parked(self) -> bool:
         return self.written and self.at is None and self.error is not None
 
+    @property
+    def given_up(self) -> bool:
+        """Whether its wake is parked, also while the row rings for something that is owed."""
+        return self.written and self.tries >= LIMIT
+
 
 def soonest(wake: int | None, owed: int | None) -> int | None:
     """The earlier of two instants, None being never."""

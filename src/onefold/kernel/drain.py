@@ -75,6 +75,12 @@ def again(row: Outstanding, now: int) -> Outstanding:
     return replace(row, tries=0, next_at=now, state="ready", in_flight=False)
 
 
+def without_port(row: Outstanding, now: int) -> Outstanding:
+    """A row whose port no part provides: it waits for one, looked at now and then, and is not counted."""
+    error = f"no part of this app provides the port {row.port!r}"
+    return replace(row, next_at=now + AT_MOST_MS, state="waits", error=error, found=False, in_flight=False)
+
+
 def moved(row: Outstanding) -> Outstanding:
     """A row found in the store whose send has got somewhere: what it gets to counts anew, or a long
     one that is cut off often would be given up on."""

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -28,6 +28,9 @@ from onefold.terms.ids import ActorId, LeavingKey, Principal, leaving_key, princ
 from onefold.terms.instant import up
 from onefold.terms.limits import INLINE_BYTES, MAX_ROW_BYTES
 from onefold.terms.typed import codec_of
+
+if TYPE_CHECKING:
+    from onefold.kernel.alert import Alerts
 
 _names = msgspec.json.Encoder()
 _write = msgspec.json.Encoder(order="sorted").encode
@@ -119,6 +122,7 @@ class Folder:
         self._windowed = windowed
         self._ports = ports
         self.blobs = blobs
+        self.alerts: Alerts | None = None  # None: nobody is told of what parks
         self._mint_turn = mint_turn
         self._mint_owed = mint_owed
         self._digest = digest
@@ -158,6 +162,8 @@ class Folder:
             for item in decision.owed:
                 self._owe(base, event, item, now, owed, known, local, spills)
             owes = _names.encode([(item.port, item.key) for item in decision.owed])
+        if self.alerts is not None and (cause := module.stops(facts)) is not None:
+            owed.append(self.alerts.run(base, cause, now))
         sealed = link(base.link, written)
         turn = (n, base.actor, seq, base.last, event, digest, reply_bytes, written, owes, now, 0, sealed)
         folded = Folded(state, facts, seq, snapshot_seq, n, turn, sealed, reply, owed, keys, local)

@@ -115,6 +115,10 @@ class Module(Generic[S, E, F, R, V]):
     def __repr__(self) -> str:
         return f"<module {self.name}>"
 
+    def stops(self, facts: Sequence[F]) -> str | None:
+        """Why these facts leave the actor waiting for a person; None when they do not. A room of the product says so."""
+        return None
+
     def voids(self, state: S, key: str) -> bool:
         """Whether what is owed under `key` must not be sent any more. Asked of the newest state before each try."""
         return False

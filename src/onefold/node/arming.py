@@ -13,7 +13,7 @@ from collections import deque
 
 from onefold.kernel.alarm import Alarm, after_failure, soonest, tightened
 from onefold.kernel.drain import FRESH_MS, looked_at
-from onefold.kernel.fold import Folded
+from onefold.kernel.fold import Folded, Folder, Outstanding
 from onefold.node.batch import Batch
 from onefold.node.resident import Resident, Turn
 from onefold.terms.errors import DecideFailed, OnefoldError
@@ -25,6 +25,7 @@ class Arming:
     """What a lane does about alarm rows. `_flying`: the commits that are on their way, oldest first."""
 
     _flying: deque[Batch]
+    _folder: Folder
 
     def _row(self, batch: Batch, resident: Resident) -> Alarm:
         """The alarm row as it will be once all that is decided is committed."""
@@ -73,13 +74,28 @@ class Arming:
             base = resident.base
             wake, fault = now, DecideFailed(base.kind, base.key, type(raised).__name__, str(raised))
         owed = self._owed_due(resident, now)
+        before, parks = self._row(batch, resident), False
         if wake is not None and wake <= now:
+            if before.given_up and wake == resident.failed_wake:
+                row = Alarm(owed, before.tries, before.error, True)
+            else:
+                row = after_failure(before, now, str(fault) if fault else NO_CHANGE)
+                parks = row.given_up and not before.given_up
+                if owed is not None and (row.at is None or owed < row.at):
+                    row = Alarm(owed, row.tries, row.error, True)
             resident.failed_wake = wake
-            row = after_failure(self._row(batch, resident), now, str(fault) if fault else NO_CHANGE)
-            if owed is not None and (row.at is None or owed < row.at):
-                row = Alarm(owed, row.tries, row.error, True)
         else:
             due = soonest(wake, owed)
             row = Alarm() if due is None else Alarm(due, 0, None, True)
         batch.alarms[resident] = row
+        if parks and self._folder.alerts is not None:
+            self._tell(batch, resident, self._folder.alerts.alarm(resident.base, row.error, now), now)
         batch.turns.append(turn)
+
+    def _tell(self, batch: Batch, resident: Resident, alert: Outstanding | None, now: int) -> None:
+        """People are told of something that stops, by a row in the commit in which it does."""
+        if alert is not None:
+            batch.tell(resident, alert)
+            row = self._row(batch, resident)
+            if tightened(row, now + FRESH_MS):
+                batch.alarms[resident] = Alarm(now + FRESH_MS, row.tries, row.error, True)

@@ -37,6 +37,7 @@ class Batch:
 
     __slots__ = (
         "alarms",
+        "alerts",
         "beside",
         "by_event",
         "changed",
@@ -67,6 +68,7 @@ class Batch:
         self.removed: list[Row] = []
         self.named: list[tuple[Turn, Row, int]] = []  # the turn, its `sent` row, the owed row's number
         self.local: list[tuple[Table, Row]] = []
+        self.alerts: list[tuple[Resident, Outstanding]] = []
         self.alarms: dict[Resident, Alarm] = {}
         self.beside: dict[str, tuple[Table, list[Row], list[Turn]]] = {}
         self.put_rows: dict[str, tuple[Table, list[Row]]] = {}
@@ -120,6 +122,12 @@ class Batch:
         if folded.refs:
             self.refs.extend(folded.refs)
             self.spills.update((spill.address, spill) for spill in folded.spills)
+
+    def tell(self, resident: Resident, alert: Outstanding) -> None:
+        """A notice about something of this actor that stops with this commit."""
+        self.alerts.append((resident, alert))
+        self.owed.append(_owed_row(resident.base, alert))
+        resident.coming[alert.n] = alert
 
     def put_beside(self, turn: Turn, rows: Sequence[Append | Put]) -> None:
         """Rows of other tables that go with this turn's facts. An Append that meets a key refuses the turn."""

@@ -21,7 +21,7 @@ from typing import Any, Protocol
 
 from onefold.kernel.alarm import Alarm, tightened
 from onefold.kernel.drain import looked_at
-from onefold.kernel.fold import Folded, Folder
+from onefold.kernel.fold import Folded, Folder, Outstanding
 from onefold.kernel.retain import lapsed
 from onefold.kernel.tables import TURN
 from onefold.node.arming import Arming
@@ -45,6 +45,7 @@ class After(Protocol):
     def folded(self, resident: Resident, folded: Folded) -> None: ...
     def armed(self, at: int) -> None: ...
     def dropped(self, resident: Resident) -> None: ...
+    def owes(self, resident: Resident, item: Outstanding) -> None: ...
 
 
 class Retaken(OnefoldError):
@@ -221,7 +222,10 @@ class Lane(Arming):
             batch.removed.append((turn.removes,))
         if turn.change is not None:
             batch.changed.append((resident, turn.change))
+            before = resident.coming.get(turn.change.n) or resident.owed.get(turn.change.n)
             resident.coming[turn.change.n] = turn.change
+            if self._folder.alerts is not None:
+                self._tell(batch, resident, self._folder.alerts.row(resident.base, before, turn.change, now), now)
             row = self._row(batch, resident)
             due = None if turn.change.next_at is None else looked_at(turn.change, now)
             if tightened(row, due):
@@ -312,6 +316,10 @@ class Lane(Arming):
                 after.folded(resident, folded)
             else:
                 turn.answer(self._folder.blobs)
+        for resident, item in batch.alerts:
+            resident.owed[item.n] = item
+            resident.arrived(item)
+            after.owes(resident, item)
 
     def _drop(self, batch: Batch, refused: Mapping[Turn, OnefoldError], fault: OnefoldError | None) -> None:
         """Forget every actor this batch or its successors touched: the rows are the truth."""

@@ -16,7 +16,9 @@ from functools import partial
 from itertools import islice
 from typing import Any, Protocol
 
-from onefold.kernel.alarm import Alarm
+from onefold.kernel.alarm import LIMIT, Alarm
+from onefold.kernel.alert import is_alert
+from onefold.kernel.drain import looked_at
 from onefold.kernel.fold import Folded, Outstanding
 from onefold.kernel.module import Module
 from onefold.kernel.prune import Pruned
@@ -30,7 +32,7 @@ from onefold.node.waking import Waits, pruned, woken
 from onefold.store.contract import Query, Row
 from onefold.terms.errors import HostError, OutcomeUnknown, UnknownName
 from onefold.terms.ids import ActorId, principal_of
-from onefold.terms.instant import Instant
+from onefold.terms.instant import Instant, up
 from onefold.terms.typed import Codec
 
 LOOKED_AT = 64  # of the least recently used, for one to evict; those in a turn are passed over
@@ -175,7 +177,8 @@ class Node:
         """The actor's alarm: fold its wake if that is due, write the row exactly, send what is due."""
         module = resident.module
         at = resident.at
-        decide = partial(_on_ring, module)
+        given_up = resident.alarm.given_up and resident.failed_wake is not None
+        decide = partial(_on_ring, module, resident.failed_wake if given_up else None)
         await self.fold(at, None, b"", decide, replies=False, probe=False)
         current = self._residents.get(at)
         if current is not None:
@@ -194,7 +197,10 @@ class Node:
         resident.failed_wake = None
         lane = await self.kind(at.kind).home.open()
         future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-        lane.submit(Turn(resident, None, b"", None, future, replies=False, probe=False, alarm=Alarm()))
+        rings = [looked_at(row, self._now()) for row in resident.owed.values() if row.next_at is not None]
+        # What is owed beside it still rings; the wake, which nobody sees any more, is not tried then.
+        alarm = Alarm(min(rings), LIMIT, None, True) if rings else Alarm()
+        lane.submit(Turn(resident, None, b"", None, future, replies=False, probe=False, alarm=alarm))
         await future
 
     def send_due(self, resident: Resident) -> None:
@@ -317,12 +323,15 @@ class Node:
             if item.n in resident.owed and item.next_at is not None and item.next_at <= now:  # type: ignore[operator]
                 self._outside.send(resident, item)
         for item in [*resident.owed.values()] if folded.facts else ():
-            if not item.in_flight and resident.module.voids(resident.durable, item.name):
+            if not item.in_flight and not is_alert(item) and resident.module.voids(resident.durable, item.name):
                 self._outside.send(resident, item)  # which finds that nothing is to be sent, and says so
         self._outside.folded(resident, folded)
 
     def armed(self, space: str, at: int) -> None:
         self._outside.armed(space, at)
+
+    def owes(self, resident: Resident, item: Outstanding) -> None:
+        self._outside.send(resident, item)
 
     def dropped(self, resident: Resident) -> None:
         self._forget(resident, resident.at)
@@ -342,20 +351,26 @@ _UNHEARD: Any = _Unheard()
 class _Told:
     """One lane's news, with the name of its space."""
 
-    __slots__ = ("_node", "_space", "dropped", "folded")
+    __slots__ = ("_node", "_space", "dropped", "folded", "owes")
 
     def __init__(self, node: Node, space: str) -> None:
         self._node = node
         self._space = space
         self.folded = node.folded
         self.dropped = node.dropped
+        self.owes = node.owes
 
     def armed(self, at: int) -> None:
         self._node.armed(self._space, at)
 
 
-def _on_ring(module: Module[Any, Any, Any, Any, Any], state: Any, now: datetime) -> Decision[Any, Any]:
+def _on_ring(
+    module: Module[Any, Any, Any, Any, Any], given_up: int | None, state: Any, now: datetime
+) -> Decision[Any, Any]:
+    """`given_up`: a wake (ms) that is parked: the row rings for what is owed beside it, and it is not tried."""
     if module.wake is None or module.on_alarm is None:
         return NOTHING
     wake = module.wake(state)
-    return module.on_alarm(state, now) if wake is not None and wake <= now else NOTHING
+    if wake is None or wake > now or up(wake) == given_up:
+        return NOTHING
+    return module.on_alarm(state, now)

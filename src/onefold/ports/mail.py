@@ -21,7 +21,8 @@ from email.utils import format_datetime
 from urllib.parse import unquote, urlsplit
 
 from onefold.actuators.words import Ask
-from onefold.ports.notify import Links, Unsent, Way, plain, said
+from onefold.kernel.alert import Alert
+from onefold.ports.notify import Links, Notice, Unsent, Way, headline, plain, said
 
 TIMEOUT_S = 20.0  # seconds for each word with the server; the kernel tries again later
 LOCAL = ("localhost", "127.0.0.1", "::1")
@@ -61,7 +62,7 @@ def server_of(url: str | None) -> Server:
 def mail_way(url: Callable[[], str | None], sender: str) -> Way:
     """The way for `mailto:`. `url()` gives the SMTP URL when a mail is sent; `sender` is the From address."""
 
-    async def send(target: str, ask: Ask, links: Links, message_id: str, at: datetime) -> None:
+    async def send(target: str, ask: Notice, links: Links | None, message_id: str, at: datetime) -> None:
         to = unquote(target.removeprefix("mailto:").partition("?")[0])
         message = compose(to, sender, ask, links, message_id, at)
         try:
@@ -77,7 +78,7 @@ def mail_way(url: Callable[[], str | None], sender: str) -> Way:
     return send
 
 
-def compose(to: str, sender: str, ask: Ask, links: Links, message_id: str, at: datetime) -> EmailMessage:
+def compose(to: str, sender: str, ask: Notice, links: Links | None, message_id: str, at: datetime) -> EmailMessage:
     """The mail: the same bytes for the same notice and target, so that a repeat is recognised."""
     domain = sender.rpartition("@")[2].strip("> ") or "onefold.invalid"
     mail = EmailMessage()
@@ -85,10 +86,21 @@ def compose(to: str, sender: str, ask: Ask, links: Links, message_id: str, at: d
         mail["From"], mail["To"] = sender, to
     except ValueError:
         raise Unsent("did not get the mail: its address cannot be written in a mail") from None
-    mail["Subject"] = plain(ask.message)[:200]
+    mail["Subject"] = (headline(ask) if isinstance(ask, Alert) else plain(ask.message))[:200]
     mail["Date"] = format_datetime(at)
     mail["Message-ID"] = f"<{message_id}@{domain}>"
     mail["Auto-Submitted"] = "auto-generated"
+    if isinstance(ask, Alert):
+        about = f"{headline(ask)} since {said(ask.since)}."
+        mail.set_content(f"{about}\n\n{plain(ask.cause)}\n\nLook: onefold parked show {plain(ask.item)}\n")
+    else:
+        assert links is not None  # an Ask has them
+        _asked(mail, ask, links, message_id)
+    return mail
+
+
+def _asked(mail: EmailMessage, ask: Ask, links: Links, message_id: str) -> None:
+    """What stands in the mail of an approval, as text and as a page."""
     limit = "somebody decides" if ask.until is None else said(ask.until)
     until = f"Open until {limit}."
     note = "Opening a link decides nothing; the page asks you to confirm."
@@ -102,7 +114,6 @@ def compose(to: str, sender: str, ask: Ask, links: Links, message_id: str, at: d
     )
     mail.add_alternative(f"<html><body>{page}<p>{buttons}</p><p>{note}</p></body></html>", subtype="html")
     mail.set_boundary(f"={message_id}")
-    return mail
 
 
 def _hand_over(server: Server, mail: EmailMessage) -> None:

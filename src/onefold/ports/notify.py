@@ -1,6 +1,6 @@
-"""ports.notify - tell a person that a run waits for them.
+"""ports.notify - tell a person that a run waits for them, or that something has stopped.
 
-For: the port `notify`: one notice goes to every target it names (people, mailto:, https:) and, as
+For: the ports `notify` and `alert`: one notice goes to every target it names (people, mailto:, https:) and, as
 one line, to the console. The pair of links is made here, when the notice is sent.
 Never: decides; keeps a link (whoever can read the store could approve); puts one into an error, or into a log outside `onefold dev`.
 Was wrong once: mail that was not set up counted as sent. An approval waited out its whole day, and
@@ -19,9 +19,11 @@ from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import TypeAlias
 from urllib.parse import urlsplit
 
 from onefold.actuators.words import Ask
+from onefold.kernel.alert import PORT, Alert
 from onefold.kernel.port import Port, Step, dedupes
 from onefold.terms.errors import PortFailed
 from onefold.terms.instant import moment
@@ -47,56 +49,81 @@ class Unsent(Exception):
         self.why = why
 
 
-# One way to reach somebody: (url, what is asked, links, message id, instant of the notice). Raises: Unsent.
-Way = Callable[[str, Ask, Links, str, datetime], Awaitable[None]]
+Notice: TypeAlias = Ask | Alert
+
+# One way to reach somebody: (url, notice, links of an Ask, message id, instant of the notice). Raises: Unsent.
+Way = Callable[[str, Notice, Links | None, str, datetime], Awaitable[None]]
 
 
-def notify_port(
-    *,
-    links: Callable[[Ask], Links],
-    people: Mapping[str, Sequence[str]],
-    ways: Mapping[str, Way],
-    say: Callable[[str], None],
-    show_links: bool,
-) -> Port[Ask, None]:
-    """The port `notify`.
+class Reaching:
+    """How people are reached, and who of them has taken what in this process.
 
     people: name -> URLs. ways: URL scheme ("mailto", "https", "http") -> how to reach it.
     say: takes one console text. show_links: print the links too, as `onefold dev` does.
-    The port raises PortFailed when any target did not take it; the kernel then tries again.
     """
-    taken: OrderedDict[str, set[str]] = OrderedDict()
 
-    @dedupes("notify")
-    async def notify(step: Step, ask: Ask) -> None:
-        pair = links(ask)
+    def __init__(
+        self,
+        people: Mapping[str, Sequence[str]],
+        ways: Mapping[str, Way],
+        say: Callable[[str], None],
+        *,
+        show_links: bool,
+    ) -> None:
+        self._people = people
+        self._ways = ways
+        self._say = say
+        self._show_links = show_links
+        self._taken: OrderedDict[str, set[str]] = OrderedDict()
+
+    async def tell(self, port: str, step: Step, notice: Notice, pair: Links | None) -> None:
+        """Tell everybody whom the notice names. Raises: PortFailed when any target did not take it."""
+        taken = self._taken
         if step.key not in taken:
-            say(console_text(ask, pair if show_links else None))
+            self._say(console_text(notice, pair if self._show_links else None))
         done = taken.setdefault(step.key, set())
         while len(taken) > REMEMBERED:
             taken.popitem(last=False)
-        failures = [why for name in ask.notify for why in await _reach(name, step, ask, pair, done)]
+        failures = [why for name in notice.notify for why in await self._reach(name, step, notice, pair, done)]
         if failures:
-            raise PortFailed("notify", step.key, "; ".join(failures))
+            raise PortFailed(port, step.key, "; ".join(failures))
         taken.pop(step.key, None)
 
-    async def _reach(name: str, step: Step, ask: Ask, pair: Links, done: set[str]) -> list[str]:
+    async def _reach(self, name: str, step: Step, notice: Notice, pair: Links | None, done: set[str]) -> list[str]:
         failures = []
-        for url in people.get(name, (name,)):
-            way = ways.get(url.partition(":")[0])
+        for url in self._people.get(name, (name,)):
+            way = self._ways.get(url.partition(":")[0])
             try:
                 if url in done:
                     continue
                 if way is not None:
-                    await way(url, ask, pair, _message_id(step.key, url), step.now)
-                elif not (show_links and url.startswith("mailto:")):  # then the console line was the notice
+                    await way(url, notice, pair, _message_id(step.key, url), step.now)
+                elif not (self._show_links and url.startswith("mailto:")):  # then the console line was the notice
                     raise Unsent(NO_MAIL if url.startswith("mailto:") else NOBODY)
                 done.add(url)
             except Unsent as unsent:
                 failures.append(f"{_shown(name)} {unsent.why}")
         return failures
 
+
+def notify_port(reaching: Reaching, links: Callable[[Ask], Links]) -> Port[Ask, None]:
+    """The port `notify`: people are asked, with a pair of links made now."""
+
+    @dedupes("notify")
+    async def notify(step: Step, ask: Ask) -> None:
+        await reaching.tell("notify", step, ask, links(ask))
+
     return notify
+
+
+def alert_port(reaching: Reaching) -> Port[Alert, None]:
+    """The port `alert`: people are told of what has stopped."""
+
+    @dedupes(PORT)
+    async def alert(step: Step, body: Alert) -> None:
+        await reaching.tell(PORT, step, body, None)
+
+    return alert
 
 
 def _message_id(key: str, url: str) -> str:
@@ -109,13 +136,22 @@ def _shown(name: str) -> str:
     return f"https://{urlsplit(name).hostname}/…" if name.startswith(("https:", "http:")) else name
 
 
-def console_text(ask: Ask, links: Links | None) -> str:
-    """One line that says who is asked what; with links, two more. Control characters never reach the terminal."""
+def console_text(ask: Notice, links: Links | None) -> str:
+    """One line that says who is asked what, or what has stopped; with links, two more. Control characters never
+    reach the terminal."""
+    if isinstance(ask, Alert):
+        return f"{headline(ask)}\n  {plain(ask.cause)}\n  look: onefold parked show {plain(ask.item)}"
     until = "" if ask.until is None else f" until {said(ask.until)}"
     line = f'{plain(ask.program)} asks for approval "{plain(ask.name)}"{until}: {plain(ask.message)}'
     if links is None:
         return f"{line}\n  decide: onefold approve {ask.run} {plain(ask.name)} --yes | --no"
     return f"{line}\n  approve: {links.approve}\n  reject:  {links.reject}"
+
+
+def headline(alert: Alert) -> str:
+    """What has stopped, in one line."""
+    what = {"run": "A run", "alarm": "The wake", "uncertain": "A doubtful send"}.get(alert.kind, "Something owed")
+    return f"{what} of {plain(alert.program)} {plain(alert.key)} has stopped and waits for a person"
 
 
 def said(instant: int) -> str:

@@ -16,9 +16,9 @@ from datetime import datetime
 from typing import Any
 from urllib.parse import urlsplit
 
-from onefold.actuators.words import Ask
+from onefold.kernel.alert import Alert
 from onefold.kernel.port import Port, Posting, Standing, Step
-from onefold.ports.notify import Links, Unsent, Way
+from onefold.ports.notify import Links, Notice, Unsent, Way
 from onefold.terms.codec import canonical, parse
 from onefold.terms.errors import PortFailed
 from onefold.terms.instant import down
@@ -47,8 +47,8 @@ def webhook_way(sign: Callable[[str, int, bytes], str], now: Callable[[], int]) 
     now() is the host's clock in milliseconds, since receivers refuse a signature that is minutes old.
     """
 
-    async def send(target: str, ask: Ask, links: Links, message_id: str, at: datetime) -> None:
-        if plain_http(target):
+    async def send(target: str, ask: Notice, links: Links | None, message_id: str, at: datetime) -> None:
+        if links is not None and plain_http(target):
             raise Unsent("is not told over plain http: the message holds links that decide. Use https")
         why = await _posted(target, message_id, body_of(ask, links, at), sign, now)
         if why is not None:
@@ -107,8 +107,13 @@ async def _posted(
     return None if answer.is_success else f"the address answered {answer.status_code}"
 
 
-def body_of(ask: Ask, links: Links, at: datetime) -> bytes:
+def body_of(ask: Notice, links: Links | None, at: datetime) -> bytes:
     """The JSON that is posted and signed."""
+    if isinstance(ask, Alert):
+        item = {"id": ask.item, "kind": ask.kind, "program": ask.program, "key": ask.key, "cause": ask.cause}
+        told = {"type": "item.parked", "timestamp": written(down(at)), "data": {**item, "since": written(ask.since)}}
+        return canonical(told)
+    assert links is not None  # an Ask has them
     data = {
         "run_id": ask.run,
         "program": ask.program,

@@ -15,6 +15,7 @@ from datetime import datetime
 from typing import Any, Literal, Protocol, TypeVar
 
 from onefold.host.caller import Caller
+from onefold.host.parked import ParkedDetail
 
 T_co = TypeVar("T_co", covariant=True)
 Json = Any
@@ -37,6 +38,7 @@ __all__ = [
     "LinkState",
     "OpenApproval",
     "Page",
+    "ParkedDetail",
     "ParkedItem",
     "Pruned",
     "Receipt",
@@ -367,6 +369,7 @@ class Host(Protocol):
         self, *, runs: int | None = None, replies: int | None = None, dry_run: bool = False, caller: Caller
     ) -> Swept: ...
     async def parked_list(self, *, caller: Caller) -> Sequence[ParkedItem]: ...
+    async def parked_show(self, id: str, *, caller: Caller) -> ParkedDetail: ...
     async def parked_retry(self, id: str, *, caller: Caller) -> None: ...
     async def parked_drop(self, id: str, *, reason: str, caller: Caller) -> None: ...
     async def tables(self, name: str, *, caller: Caller) -> Sequence[str]: ...

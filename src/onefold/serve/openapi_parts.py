@@ -61,6 +61,23 @@ SCHEMAS: Final[dict[str, Any]] = {
     "Parked": of(
         ["id", "kind", "program", "cause", "since"], id=TEXT, kind=TEXT, program=TEXT, cause=TEXT, since=_WHEN
     ),
+    "ParkedDetail": of(
+        ["id", "kind", "program", "cause", "since", "retry", "drop"],
+        id=TEXT,
+        kind=TEXT,
+        program=TEXT,
+        cause=TEXT,
+        since=_WHEN,
+        retry=TEXT,
+        drop=TEXT,
+        key=TEXT,
+        principal=TEXT,
+        port=TEXT,
+        owed=TEXT,
+        tries={"type": "integer"},
+        next_at=_WHEN,
+        body={},
+    ),
     "Actor": of(["key"], key=TEXT, alarm=_WHEN),
     "View": of(["key", "view"], key=TEXT, view={}, alarm=_WHEN),
     "Fact": of(["seq", "at", "fact"], seq={"type": "integer"}, at=_WHEN, fact={"type": "object"}),

@@ -291,6 +291,16 @@ def _parked() -> dict[str, Any]:
                 refused=("422",),
             )
         },
+        "/parked/{id}": {
+            "get": _operation(
+                "show_parked",
+                "operation",
+                "One item: whose it is, through which port, and what a retry and a drop would do.",
+                ref("schemas", "ParkedDetail"),
+                parameters=_path("id"),
+                refused=("422",),
+            )
+        },
         "/parked/{id}/retry": {
             "post": _operation(
                 "retry_parked",

@@ -13,7 +13,7 @@ import msgspec
 
 from onefold.actuators.schema import STATUSES
 from onefold.serve import bodies
-from onefold.serve.door import Host, JournalRow, Json, ParkedItem, Verdict
+from onefold.serve.door import Host, JournalRow, Json, ParkedDetail, ParkedItem, Verdict
 from onefold.serve.routes import LIST_LIMIT, LIST_MOST, WAIT_MOST, Answer, Ask, Route, answer, number
 from onefold.serve.times import written
 from onefold.terms.errors import BadArguments, Fault
@@ -40,6 +40,7 @@ class Runs:
             Route("POST", "/runs/{id}/retry", self.retry, OPERATE),
             Route("POST", "/runs/{id}/approvals/{name}", self.decide, OPERATE),
             Route("GET", "/parked", self.parked, OPERATE),
+            Route("GET", "/parked/{id}", self.parked_show, OPERATE),
             Route("POST", "/parked/{id}/retry", self.parked_retry, OPERATE),
             Route("POST", "/parked/{id}/drop", self.parked_drop, OPERATE),
         ]
@@ -111,6 +112,10 @@ class Runs:
         items = await self.host.parked_list(caller=ask.caller)
         return answer({"items": [parked_item(item) for item in items], "next": None})
 
+    async def parked_show(self, ask: Ask) -> Answer:
+        ask.queries()
+        return answer(parked_detail(await self.host.parked_show(ask.params["id"], caller=ask.caller)))
+
     async def parked_retry(self, ask: Ask) -> Answer:
         bodies.object_of(await bodies.read(ask.scope, ask.receive), ())
         await self.host.parked_retry(ask.params["id"], caller=ask.caller)
@@ -162,3 +167,14 @@ def parked_item(item: ParkedItem) -> dict[str, Any]:
         "cause": item.cause,
         "since": written(item.since),
     }
+
+
+def parked_detail(item: ParkedDetail) -> dict[str, Any]:
+    """The item, and what is known of it; absent fields are left out."""
+    known = {"key": item.key, "principal": item.principal, "port": item.port, "owed": item.owed, "tries": item.tries}
+    told: dict[str, Any] = {name: value for name, value in known.items() if value is not None}
+    if item.next_at is not None:
+        told["next_at"] = written(item.next_at)
+    if item.port is not None:
+        told["body"] = item.body
+    return {**parked_item(item), **told, "retry": item.retry, "drop": item.drop}
