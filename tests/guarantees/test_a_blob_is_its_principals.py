@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 from collections.abc import AsyncIterator, Generator
 from contextlib import nullcontext, suppress
 from pathlib import Path
@@ -11,14 +12,15 @@ from typing import Any
 import pytest
 
 from onefold import App, blocking
-from onefold.errors import BadArguments, BlobDamaged, NotFound, TooLarge
+from onefold.errors import BadArguments, BlobDamaged, NotFound, StoreUnavailable, TooLarge
 from onefold.kernel.blob import BLOB, BLOB_PART
-from onefold.store.contract import Last, Put, Remove, Row, Write
+from onefold.store.contract import Last, Put, Remove, Row
+from onefold.store.contract import Write as RowWrite
 from onefold.terms.codec import digest
 from onefold.terms.limits import BLOB_PART_BYTES, MAX_BLOB_BYTES
 from onefold.testing import Stage, staged
 from tests.guarantees.conftest import Stages
-from tests.guarantees.documents import dies_or_ends, rows
+from tests.guarantees.documents import Printer, Write, dies_or_ends, documents, everything, rows
 from tests.guarantees.shop import bank
 
 
@@ -29,7 +31,7 @@ async def stage(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator
         yield stage
 
 
-async def change(stage: Stage, *writes: Write) -> None:
+async def change(stage: Stage, *writes: RowWrite) -> None:
     """Rows changed by another hand."""
 
     def body() -> Generator[Any, Any, Last[None]]:
@@ -166,6 +168,31 @@ async def test_blobs_of_both_homes_are_read_wherever_new_ones_go(tmp_path: Path)
         await stage.host.blobs_put(twice, caller=stage.caller())
         assert len(await rows(stage, BLOB_PART)) == 1, "what went to a file leaves no bytes behind in rows"
         assert await stage.host.blobs_get(both, caller=stage.caller()) == twice
+
+
+async def test_a_disk_that_is_full_refuses_the_fold_and_leaves_nothing_behind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with staged(documents, Printer().port(), store=tmp_path, settings={"blobs": "files"}) as stage:
+        caller = stage.caller("a")
+        await stage.host.deliver(documents, Write("w0", "d", reply=5_000), caller=caller)
+        before = (await everything(stage), files(stage))
+
+        def full(handle: int, data: Any) -> int:
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+        with monkeypatch.context() as patch:
+            patch.setattr("onefold.store.folder.os.write", full)
+            with pytest.raises(StoreUnavailable, match="No space left on device"):
+                await stage.host.deliver(documents, Write("w1", "d", reply=6_000), caller=caller)
+            with pytest.raises(StoreUnavailable, match="No space left on device"):
+                await stage.host.blobs_put(b"x" * 100, caller=caller)
+            assert len(await stage.host.deliver(documents, Write("w2", "d", reply=100), caller=caller)) == 98
+        assert files(stage) == before[1]
+        assert (await everything(stage))[2:] == before[0][2:]
+        assert len(await stage.host.deliver(documents, Write("w1", "d", reply=6_000), caller=caller)) == 5_998
+        folders = [path for path in (tmp_path / "blobs").rglob("*") if path.is_dir()]
+        assert {path.stat().st_mode & 0o777 for path in [tmp_path / "blobs", *folders]} == {0o700}
 
 
 async def test_a_person_puts_and_gets_with_and_without_await(tmp_path: Path) -> None:

@@ -18,7 +18,8 @@ from onefold.kernel.port import Local
 from onefold.store.contract import Column, Create, Migration, Query, Row, Schema, Table, World
 from onefold.store.memory import MemoryWorld
 from onefold.store.sqlite import SqliteWorld
-from onefold.terms.errors import StoreUnavailable
+from onefold.terms.errors import StoreUnavailable, TooLarge
+from onefold.terms.limits import MAX_ROW_BYTES
 from onefold.testing import VirtualClock
 from tests.guarantees.shop import Deposit, PayOut, Transfer, bank
 
@@ -91,3 +92,13 @@ async def test_a_fold_that_did_not_happen_left_no_row(core: tuple[Core, Fails]) 
     fails.now = False
     space = await opened.space("main")
     assert await space.look(Query(LETTERS)) == ([],)
+
+
+async def test_its_bytes_have_the_ceiling_of_what_is_owed(core: tuple[Core, Fails]) -> None:
+    opened, _ = core
+    opened.ports["transfer"] = Local("transfer", LETTERS, lambda *told: (1, 1, b"x" * (MAX_ROW_BYTES + 1), 1))
+    verbs, caller = Verbs(opened), inside(None)
+    await verbs.deliver(bank, Deposit("d1", "a", 100), caller=caller)
+    with pytest.raises(TooLarge, match="what bank a owes transfer has 1048577 bytes"):
+        await verbs.deliver(bank, PayOut("p1", "a", 1), caller=caller)
+    assert (await verbs.read(bank, "a", caller=caller)).balance == 100

@@ -240,7 +240,11 @@ class Folder:
         port = self._ports.get(item.port)
         if isinstance(port, Local):
             leaves = leaving(base, self._row_key(base.kind, event, item.key))
-            local.append((port.table, port.row(base.actor, principal_text(base.principal), leaves, item.body)))
+            row = port.row(base.actor, principal_text(base.principal), leaves, item.body)
+            for cell in row:
+                if isinstance(cell, bytes):
+                    _within(f"what {base.kind} {base.key} owes {item.port}", cell)
+            local.append((port.table, row))
             return
         body = _sealed(port, item)
         key = self._row_key(base.kind, event, item.key)

@@ -41,6 +41,7 @@ class Waiting(Protocol):
     stored: bytes | None
     resident: Any
 
+    def answer_again(self, stored: bytes, /) -> None: ...
     def landed(self, reply: Any, fault: OnefoldError | None, /) -> None: ...
 
 
@@ -179,14 +180,12 @@ class Blobs:
         task.add_done_callback(self._answering.discard)
 
     async def _answer(self, turn: Waiting) -> None:
-        resident = turn.resident
         try:
-            raw = await self.fetch(resident.at.principal, pointed(turn.stored or b"") or b"")
-            reply = resident.module.codecs.reply.decode(raw)
+            raw = await self.fetch(turn.resident.at.principal, pointed(turn.stored or b"") or b"")
         except OnefoldError as fault:
             turn.landed(None, fault)
         else:
-            turn.landed(reply, None)
+            turn.answer_again(raw)
 
 
 def _told(row: Row) -> bytes:

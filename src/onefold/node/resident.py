@@ -147,11 +147,11 @@ class Turn:
         elif self.stored is not None and pointed(self.stored) is not None:
             blobs.answer(self)
         elif self.stored is not None:
-            self._answer_again(self.stored)
+            self.answer_again(self.stored)
         else:
             self.landed(None, self.fault)
 
-    def _answer_again(self, stored: bytes) -> None:
+    def answer_again(self, stored: bytes) -> None:
         """The first reply, as it was stored; that it is done, where this code cannot read it any more.
 
         Was wrong once: what reading it raised. It took the whole batch's answers along, and nobody was told.

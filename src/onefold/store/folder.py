@@ -31,25 +31,26 @@ class Folder:
     def write(self, name: str, data: bytes, at: int) -> None:
         """Make it durable under its name, as of `at` (ms). Raises: StoreUnavailable, with nothing under the name."""
         with self._told():
-            shard = self._path / name[:2]
-            if not shard.is_dir():
-                shard.mkdir(mode=0o700, parents=True, exist_ok=True)
-                for above in (self._path, self._path.parent, self._path.parent.parent):
-                    _sync(above)
+            shard = self._shard(name)
             part = shard / f"{name}{_PART}"
-            handle = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
             try:
-                left = memoryview(data)
-                while left:
-                    left = left[os.write(handle, left) :]
-                os.utime(handle, ns=(at * 1_000_000, at * 1_000_000))
-                os.fsync(handle)
-            finally:
-                os.close(handle)
+                _fill(part, data, at)
+            except OSError:
+                part.unlink(missing_ok=True)  # a full disk must not be filled by what it had no room for
+                raise
             self._point("blob-written")
             os.rename(part, shard / name)
             _sync(shard)
         self._point("blob-named")
+
+    def _shard(self, name: str) -> Path:
+        """The folder that this name stands in, made durable where it is new. Nobody else may look into it."""
+        shard = self._path / name[:2]
+        if not shard.is_dir():
+            for folder in (self._path.parent, self._path, shard):
+                folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+                _sync(folder.parent)
+        return shard
 
     def read(self, name: str) -> bytes | None:
         """The bytes; None where there is no such file. Raises: StoreUnavailable."""
@@ -79,6 +80,18 @@ class Folder:
             yield
         except OSError as error:
             raise StoreUnavailable("blobs", f"its folder fails ({error.strerror})") from error
+
+
+def _fill(part: Path, data: bytes, at: int) -> None:
+    handle = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    try:
+        left = memoryview(data)
+        while left:
+            left = left[os.write(handle, left) :]
+        os.utime(handle, ns=(at * 1_000_000, at * 1_000_000))
+        os.fsync(handle)
+    finally:
+        os.close(handle)
 
 
 def _sync(folder: Path) -> None:
