@@ -8,10 +8,11 @@ import pytest
 
 from onefold.host.modules import FactRow
 from onefold.kernel.twice import twice
-from onefold.terms.errors import TooLarge
+from onefold.terms.errors import StoreUnavailable, TooLarge
 from onefold.timers import Ack, Acked, Scheduled, Supersede
 from onefold.timers import schedule_id as id_of
 from onefold.timers.facts import Kept
+from tests.guarantees.test_a_failed_commit_takes_its_answers_back import failing
 from tests.timers.conftest import Homes
 from tests.timers.home import HOURLY, SCHEDULE, START, Home, Owner, at, create, tick_id
 from tests.timers.laws import check_history
@@ -107,3 +108,16 @@ def test_its_functions_give_the_same_twice() -> None:
         state = doubled.evolve(state, fact)
     assert doubled.wake(state) is None
     assert doubled.voids(state, "another key")
+
+
+async def test_superseding_that_the_disk_refused_voids_nothing(home: Home) -> None:
+    home.owner.failing = [ConnectionError("down")] * 2
+    await home.say(create())
+    await home.later("60m 1s")
+    home.stage.failpoint = failing("before-commit")
+    with pytest.raises(StoreUnavailable):
+        await home.say(Supersede("s1", SCHEDULE, HOURLY, "new"))
+    home.stage.live_on()
+    await home.later("10m")
+    assert home.owner.taken == [tick_id(at(hours=1))]
+    assert (await home.told())[-1] == "TickSent"
