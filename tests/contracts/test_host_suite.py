@@ -11,11 +11,22 @@ from onefold.testing import HOST_SUITE
 from onefold.testing.broken.hosts import BROKEN_HOSTS, BrokenHost
 from onefold.testing.broken.kernels import BROKEN_KERNELS, broken_kernel
 from onefold.testing.broken.stores import BROKEN_STORES
-from onefold.testing.host_suite import Check, Unfulfilled, folding, keeping, outcomes, owing, rebuilding, waking, walls
+from onefold.testing.host_suite import (
+    Check,
+    Unfulfilled,
+    folding,
+    keeping,
+    lapsing,
+    outcomes,
+    owing,
+    rebuilding,
+    waking,
+    walls,
+)
 from onefold.testing.store_suite.ground import OpenWorld
 from tests.contracts.backends import BACKENDS, Memory
 
-CONCERNS = (folding, owing, waking, rebuilding, keeping, outcomes, walls)
+CONCERNS = (folding, owing, waking, rebuilding, keeping, lapsing, outcomes, walls)
 BY_NAME = {check.name: check for check in HOST_SUITE}
 
 REPEATS = "a repeat gets the first reply and changes no row, also after later events, a crash and an eviction"

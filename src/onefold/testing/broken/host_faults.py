@@ -19,7 +19,7 @@ from onefold.node.batch import Batch
 from onefold.node.lane import Lane
 from onefold.node.node import Node
 from onefold.node.resident import Resident, Turn
-from onefold.store.contract import Answer, Body, Last, Remove, Verb, Write
+from onefold.store.contract import Answer, Body, Last, Remove, Row, Verb, Write
 from onefold.terms.ids import ActorId
 from onefold.testing.broken.kernel_faults import TwoCommits, writing
 
@@ -81,6 +81,21 @@ class TakesAnyContent(Lane):
 def _anonymous(turn: Turn) -> Turn:
     turn.digest = b""
     return turn
+
+
+class EndsWindowsEarly(Lane):
+    """Takes an id for over in the last millisecond of its window."""
+
+    def _over(self, kind: str, before: Row, now: int) -> bool:
+        return super()._over(kind, before, now + 1)
+
+
+class OwesWithoutName(Lane):
+    """Takes an event that may count again for one that counts once: what it owes leaves no name behind."""
+
+    def body(self, answers: tuple[Answer, ...]) -> Body[None] | None:
+        self._folder._windowed = ()
+        return super().body(answers)
 
 
 class TakesAllThatComes(Lane):

@@ -63,8 +63,21 @@ BROKEN_HOSTS: tuple[BrokenHost, ...] = (
     ),
     BrokenHost(
         "takes any content",
-        ("the same id with other content is a conflict, in flight and ever after, and changes no row",),
+        (
+            "the same id with other content is a conflict, in flight and ever after, and changes no row",
+            "a reply that was swept is told as done, other content as a conflict, and nothing else has changed",
+        ),
         lane=faults.TakesAnyContent,
+    ),
+    BrokenHost(
+        "ends windows early",
+        ("an id with a window counts up to the end of it and not at it, and then once again",),
+        lane=faults.EndsWindowsEarly,
+    ),
+    BrokenHost(
+        "owes without a name",
+        ("a key owed by an event that counts again leaves once, and never with other bytes",),
+        lane=faults.OwesWithoutName,
     ),
     BrokenHost(
         "takes all that comes",

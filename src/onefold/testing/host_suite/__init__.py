@@ -13,7 +13,7 @@ Was wrong once: a test a store. What the second one did differently was found by
 
 from __future__ import annotations
 
-from onefold.testing.host_suite import folding, keeping, outcomes, owing, rebuilding, waking, walls
+from onefold.testing.host_suite import folding, keeping, lapsing, outcomes, owing, rebuilding, waking, walls
 from onefold.testing.host_suite.ground import Check, Fit, OpenWorld, Unfulfilled
 
 HOST_SUITE: tuple[Check, ...] = (
@@ -22,6 +22,7 @@ HOST_SUITE: tuple[Check, ...] = (
     *waking.CHECKS,
     *rebuilding.CHECKS,
     *keeping.CHECKS,
+    *lapsing.CHECKS,
     *outcomes.CHECKS,
     *walls.CHECKS,
 )
