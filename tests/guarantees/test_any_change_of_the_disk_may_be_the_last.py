@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from onefold.terms.errors import OutcomeUnknown, StoreUnavailable
+from onefold.terms.errors import OnefoldError, OutcomeUnknown, StoreUnavailable
 from onefold.testing.faulty_disk import FaultyDisk, Platter
 from onefold.testing.faulty_disk.tape import Note
 from tests.guarantees.folds import FOLDS
@@ -82,6 +82,31 @@ async def test_wherever_the_power_goes_in_a_fold_it_is_whole_or_absent_and_count
             if isinstance(op, Note):
                 said.append(op.said)
         assert cuts > 5
+
+
+async def test_a_fold_that_a_lying_disk_lost_is_missed_at_the_next_start(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The control of the sweep above: what was acknowledged is gone, or the store says so and does not start."""
+    starts = 1
+    monkeypatch.setattr("onefold.store.sqlite.file.boot", lambda: b"start %010d" % starts)
+    bench = Bench(FOLDS[0], place)
+    await bench.prepare()
+    platter, missed = Platter.holding(bench.files(), lying=True), 0
+    disk = FaultyDisk(platter)
+    async with bench.once(disk) as one:
+        await told_to_the_tape(one, disk)
+    disk.close()
+    for op in disk.tape.ops:
+        platter.play(op)
+    starts = 2
+    for seed in range(8):
+        try:
+            async with bench.once(files=platter.after_a_cut(seed)) as after:
+                await after.ends_as(bench.whole)
+        except (AssertionError, OnefoldError):
+            missed += 1
+    assert missed > 2
 
 
 @pytest.mark.parametrize("error, lasting", ERRORS)

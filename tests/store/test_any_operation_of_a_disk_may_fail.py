@@ -7,6 +7,8 @@ sync says that all is well.
 
 from __future__ import annotations
 
+import errno
+import os
 import shutil
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -14,12 +16,14 @@ from typing import Any
 
 import pytest
 
-from onefold.store.contract import Done, Refused, Unknown
-from onefold.store.sqlite import chain, wal
+from onefold.store.contract import Done, Query, Refused, Unknown
+from onefold.store.sqlite import SqliteWorld, chain, wal
 from onefold.terms.errors import StoreUnavailable
 from onefold.testing.faulty_disk import CHANGES, FaultyDisk, Platter
 from onefold.testing.faulty_disk.tape import Note
+from tests.store.child import clock
 from tests.store.life import DEEP, LATER, LATER_NOTES, SCHEMA, Known, Life, holds, laid_out, numbers
+from tests.store.tables import TURN
 
 CUTS = 4 if DEEP else 2
 
@@ -191,3 +195,32 @@ async def test_a_sync_that_failed_is_never_taken_for_one_that_did_not(
         disk.close()
         shutil.rmtree(place / str(nth))
     assert nth > 1
+
+
+async def test_a_disk_that_cannot_even_be_looked_at_is_said_to_be_unusable(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    disk = FaultyDisk()
+    life = Life(place / "store", disk)
+    space = await life.opens()
+    await life.migrates()
+    stat = os.stat
+
+    def failing(path: Any, **more: Any) -> os.stat_result:
+        if str(path).startswith(str(place)):
+            raise OSError(errno.EIO, os.strerror(errno.EIO), path)
+        return stat(path, **more)
+
+    with monkeypatch.context() as patch:
+        patch.setattr("os.stat", failing)
+        (outcome,) = await life.writes(1)
+        assert isinstance(outcome, Refused)
+        assert isinstance(outcome.error, StoreUnavailable)
+        for asked in (life.steps, life.migrates, life.looks, space.author_tables):
+            with pytest.raises(StoreUnavailable):
+                await asked()
+        with pytest.raises(StoreUnavailable):
+            await SqliteWorld(place / "store", clock=clock).soonest("main", Query(TURN))
+    assert isinstance(await life.again(1), Done)
+    await life.closes()
+    disk.close()

@@ -18,7 +18,7 @@ from onefold.store.contract import Done
 from onefold.store.sqlite import chain, wal
 from onefold.terms.errors import OnefoldError
 from onefold.testing.faulty_disk import FaultyDisk, Platter, Tape
-from onefold.testing.faulty_disk.tape import Note
+from onefold.testing.faulty_disk.tape import Gone, Made, Note, Wrote
 from tests.store.life import DEEP, LATER, LATER_NOTES, NOTES, SCHEMA, Known, Life, holds, laid_out, places
 
 SEEDS = 6 if DEEP else 2  # cuts at each place
@@ -81,6 +81,21 @@ async def a_life(folder: Path, disk: FaultyDisk, durability: str = "full") -> Ta
     await life.writes(1)
     await life.closes()
     return disk.tape
+
+
+async def test_a_life_has_all_that_may_be_cut_in_two(place: Path, disk: FaultyDisk) -> None:
+    """Else the sweeps of this file would pass over what they are for."""
+    tape = await a_life(place / "life", disk)
+    names = {op.file: op.name for op in tape.ops if isinstance(op, Made)}
+    wrote = [(names[op.file], op) for op in tape.ops if isinstance(op, Wrote)]
+    begun = [op for name, op in wrote if name == "main.db-wal" and op.at == 0 and len(op.data) == 32]
+    assert len(begun) >= 4, "the WAL was begun anew"
+    assert any(name == "main.db-wal" and not any(op.data) and len(op.data) > 10_000 for name, op in wrote), "and grown"
+    assert any(name == "main.db-wal" and len(op.data) > 10_000 and any(op.data) for name, op in wrote), "written again"
+    assert any(name == "main.db-journal" for name, _ in wrote), "the file was made"
+    assert len([1 for name, op in wrote if name == "main.db" and op.at == 0]) >= 4, "and checked into, and migrated"
+    assert len([op for op in tape.ops if isinstance(op, Gone) and op.name == "main.db-wal"]) == 2, "and closed"
+    assert {said[0] for said in tape.notes(len(tape.ops))} == {"tried", "told", "seen"}
 
 
 async def test_wherever_the_power_goes_nothing_acknowledged_is_lost(

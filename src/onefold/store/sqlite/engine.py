@@ -270,16 +270,17 @@ class SqliteEngine:
         return number
 
     def check(self) -> None:
-        """That this process may use this file now; opens it where it is closed. Raises: OnefoldError, OSError."""
-        self.file.check()
-        if not self.file.is_open:
-            self.open()
+        """That this process may use this file now; opens it where it is closed. Raises: what opening raises."""
+        try:
+            self.file.check()
+            if not self.file.is_open:
+                self.open()
+        except (apsw.Error, OSError) as error:
+            raise self.file.unusable(error).error from error
 
     def _check(self) -> None:
         try:
             self.check()
-        except (apsw.Error, OSError) as error:
-            raise self.file.unusable(error) from error
         except OnefoldError as error:
             raise Unusable(error) from error
 

@@ -18,6 +18,7 @@ import apsw
 from onefold.store.contract import Answer, Query, Table
 from onefold.store.sqlite.connect import glance, unusable
 from onefold.store.sqlite.tables import Plan
+from onefold.terms.errors import StoreUnavailable
 
 QUESTIONS = 32  # remembered of one file; more are asked only by who lists, and those differ each time
 ROWS = 4  # of an answer that is remembered; a file at rest has one soonest alarm, and most other answers are empty
@@ -38,7 +39,10 @@ class Glances:
 
     def ask(self, path: str, name: str, query: Query) -> tuple[Answer, ...]:
         """One query's answer, () where the file or the table is not there. Raises: StoreUnavailable."""
-        look = _look(path)
+        try:
+            look = _look(path)
+        except OSError as error:
+            raise StoreUnavailable(name, f"its disk reported an error ({error.strerror})") from error
         if not look:
             return ()
         known = self._known.get(name)

@@ -128,9 +128,9 @@ class Platter:
         self._loose_names: list[Made | Gone] = []
 
     @classmethod
-    def holding(cls, files: dict[str, bytes]) -> Platter:
+    def holding(cls, files: dict[str, bytes], *, lying: bool = False) -> Platter:
         """A disk on which these files are, synced, before anything is played."""
-        platter = cls()
+        platter = cls(lying=lying)
         for number, (name, content) in enumerate(files.items(), start=1):
             platter._files[number] = _File(bytearray(content))
             platter._names[name] = number
