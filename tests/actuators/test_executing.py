@@ -217,12 +217,10 @@ class Beyond(BaseException):
     """What a library raises that wants nobody to catch it."""
 
 
-@pytest.mark.parametrize(
-    "fault", [SystemExit(3), Beyond("all"), GeneratorExit()], ids=lambda fault: type(fault).__name__
-)
-async def test_a_step_that_raises_what_nobody_catches_fails_instead(fault: BaseException) -> None:
+@pytest.mark.parametrize("fault", [SystemExit, Beyond, GeneratorExit], ids=lambda fault: fault.__name__)
+async def test_a_step_that_raises_what_nobody_catches_fails_instead(fault: type[BaseException]) -> None:
     async def leaves() -> None:
-        raise fault
+        raise fault("all")  # made here: one that outlives the test would keep its frames, and a pass in them
 
     async def main(run: Run) -> str:
         try:
@@ -233,7 +231,7 @@ async def test_a_step_that_raises_what_nobody_catches_fails_instead(fault: BaseE
 
     world = World(actuator(main))
     await world.play()
-    assert world.result == type(fault).__name__
+    assert world.result == fault.__name__
 
 
 async def test_a_function_that_exits_the_process_fails_its_run_instead() -> None:

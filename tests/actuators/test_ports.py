@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -14,8 +15,10 @@ SEEN: list[Any] = []
 
 
 @pytest.fixture(autouse=True)
-def _fresh() -> None:
+def _fresh() -> Iterator[None]:
     SEEN.clear()
+    yield
+    LIVES.clear()
 
 
 async def asked(step: Step, body: str) -> str | None:
@@ -24,6 +27,7 @@ async def asked(step: Step, body: str) -> str | None:
 
 
 FOUND: set[str] = set()
+LIVES: list[World] = []
 
 
 async def sent(step: Step, body: str) -> str:
@@ -32,6 +36,7 @@ async def sent(step: Step, body: str) -> str:
         raise ConnectionError("lost")
     if "dies" in FOUND:
         FOUND.discard("dies")
+        LIVES[-1].life.dead = True  # nothing is committed any more: what a step raises is counted, a death is not
         raise Killed
     return f"sent {body}"
 
@@ -45,7 +50,8 @@ def through(port: Port[str, str]) -> World:
         return await run.step(port, retry=Retry(attempts=2))("x")
 
     FOUND.clear()
-    return World(actuator(capabilities=[port])(main))
+    LIVES[:] = [World(actuator(capabilities=[port])(main))]
+    return LIVES[0]
 
 
 async def dies(world: World) -> None:
