@@ -285,3 +285,24 @@ async def test_many_references_and_all_of_them_false_are_worked_off(stage: Stage
         await swept(stage)
     assert not await there(stage, name)
     assert await rows(stage, BLOB_REF) == []
+
+
+@pytest.mark.parametrize("point", ["blob-written", "blob-named", "before-commit"])
+async def test_a_file_whose_put_was_cut_off_goes_after_the_grace(tmp_path: Path, point: str) -> None:
+    async with staged(documents, Printer().port(), store=tmp_path, settings={"blobs": "files"}) as stage:
+        caller = stage.caller("a")
+        kept = await stage.host.blobs_put(b"kept", caller=caller)
+        await stage.host.deliver(documents, Write("w", "d", text=kept), caller=caller)
+        stage.kill_at(point)
+        await dies_or_ends(stage, asyncio.ensure_future(stage.host.blobs_put(b"cut off", caller=caller)))
+        stage.live_on()
+        await stage.open()
+        stage.host._core.driver.janitor = lambda: False
+        assert len(files(stage)) == 2
+        for age, left in ((DAY - 1, 2), (1, 2), (1, 1)):
+            later(stage, age)
+            sweep = sweep_of(stage)
+            for _ in range(256):
+                await sweep._files(stage.clock.now())
+            assert len(files(stage)) == left, "only what is older than the grace"
+        assert await there(stage, kept)

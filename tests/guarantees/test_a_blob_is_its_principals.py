@@ -1,4 +1,4 @@
-"""What was put is given back as it was, to the principal that put it, or not at all."""
+"""Promise 8: what was put is given back as it was, to the principal that put it, or not at all."""
 
 from __future__ import annotations
 
