@@ -8,7 +8,19 @@ from pathlib import Path
 import apsw
 import pytest
 
-from onefold.store.contract import AddColumn, Append, Chain, Column, Create, Done, Migration, Schema, Table, View
+from onefold.store.contract import (
+    AddColumn,
+    AddIndex,
+    Append,
+    Chain,
+    Column,
+    Create,
+    Done,
+    Migration,
+    Schema,
+    Table,
+    View,
+)
 from onefold.store.schema import Applied, check, check_names, checksum, missing
 from onefold.store.sqlite import SqliteWorld
 from onefold.terms.errors import LoadRefused, StoreTooNew
@@ -111,3 +123,16 @@ async def test_views_show_what_they_declare(tmp_path: Path) -> None:
     db = apsw.Connection(str(tmp_path / "main.db"), flags=apsw.SQLITE_OPEN_READONLY)
     assert db.execute("select * from _onefold_event").fetchall() == [("d/1",)]
     db.close()
+
+
+def test_an_added_index_is_part_of_the_declaration_and_of_the_checksum() -> None:
+    table = SCHEMA.tables[0]
+    column = table.columns[0].name
+    indexed = replace(table, index=(*table.index, (column,)))
+    added = Migration(2, 1, (AddIndex(table.name, (column,)),))
+    tables = (indexed, *SCHEMA.tables[1:])
+    check(replace(SCHEMA, tables=tables, migrations=(*SCHEMA.migrations[:1], added)))
+    assert checksum(added) != checksum(Migration(2, 1, (AddIndex(table.name, (column, column)),)))
+    for wrong in (AddIndex("nothing", (column,)), AddIndex(table.name, ("nothing",)), AddIndex(table.name, ())):
+        with pytest.raises(LoadRefused, match="can be added"):
+            check(replace(SCHEMA, tables=tables, migrations=(*SCHEMA.migrations[:1], Migration(2, 1, (wrong,)))))

@@ -11,12 +11,13 @@ of `dedupe_by` while the run is unfinished, and None afterwards: its unique key 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
-from onefold.actuators.state import State
+from onefold.actuators.state import GOING, State
 from onefold.actuators.words import Started, StepAgain, StepDone, StepFell
 from onefold.kernel.fold import Base
-from onefold.store.contract import Append, Column, Create, Migration, Put, Row, Schema, Table
+from onefold.store.contract import AddColumn, AddIndex, Append, Column, Create, Migration, Put, Row, Schema, Table
 from onefold.terms.ids import principal_text
 
 RUN = Table(
@@ -31,13 +32,25 @@ RUN = Table(
         Column("status", "text"),
         Column("started_at", "int"),
         Column("updated_at", "int"),
+        Column(
+            "asks", "int", null=True
+        ),  # open approvals that can be decided now; None: not known, as before there were
     ),
     key=("actor",),
     unique=(("run",), ("program", "principal", "dedupe")),
-    index=(("status", "actor"),),
+    index=(("status", "actor"), ("asks", "status", "actor")),
 )
+_FIRST_RUN = replace(RUN, columns=RUN.columns[:-1], index=RUN.index[:1])
 
-RUNS = Schema("actuators", (RUN,), (Migration(1, oldest=1, steps=(Create(RUN),)),))
+RUNS = Schema(
+    "actuators",
+    (RUN,),
+    (
+        Migration(1, oldest=1, steps=(Create(_FIRST_RUN),)),
+        # Code that does not count would leave the count of whatever it folds as it was.
+        Migration(2, oldest=2, steps=(AddColumn("run", RUN.columns[-1]), AddIndex("run", RUN.index[-1]))),
+    ),
+)
 
 QUIET = frozenset({StepDone, StepFell, StepAgain})  # facts that leave the row as it is while the run goes on
 UNFINISHED = frozenset({"running", "waiting", "parked"})
@@ -64,4 +77,5 @@ def _row(base: Base, state: State) -> Row:
         state.status,
         state.started_at,
         state.updated_at,
+        sum(wait.kind == "approval" for wait in state.open.values()) if state.status in GOING else 0,
     )

@@ -94,21 +94,27 @@ class ApprovalVerbs:
         """Every open approval that the caller may see, oldest first."""
         found: list[OpenApproval] = []
         for name in sorted(self._core.catalog.actuators):
-            space = await self._core.space(name)
             where: list[tuple[str, Any, Any]] = [("status", "in", ("waiting", "running"))]
             if "operate" not in caller.rights:
                 where.append(("principal", "=", principal_text(caller.principal)))
-            last: Any = 0
-            listed = len(found) + LISTED
-            while last is not None and len(found) < listed:
-                page = Query(RUN, where=(*where, ("actor", ">", last)), order=("actor",), limit=PAGE)
-                (rows,) = await space.look(page)
-                for row in rows:
-                    at = ActorId(name, principal_of(str(row[RUN.at["principal"]])), str(row[RUN.at["run"]]))
-                    found.extend(_open(await self._whole(at)))
-                last = rows[-1][0] if len(rows) == PAGE else None
-                await asyncio.sleep(0)  # many runs may sleep here, and others want their turn
+            for asks in (("asks", ">", 0), ("asks", "null", True)):
+                found.extend(await self._asking(name, (asks, *where)))
         return sorted(found, key=lambda each: each.since)
+
+    async def _asking(self, name: str, where: tuple[Any, ...]) -> list[OpenApproval]:
+        """The open approvals of the runs that these conditions find; those that only sleep are not looked at."""
+        space = await self._core.space(name)
+        found: list[OpenApproval] = []
+        last: Any = 0
+        while last is not None and len(found) < LISTED:
+            page = Query(RUN, where=(*where, ("actor", ">", last)), order=("actor",), limit=PAGE)
+            (rows,) = await space.look(page)
+            for row in rows:
+                at = ActorId(name, principal_of(str(row[RUN.at["principal"]])), str(row[RUN.at["run"]]))
+                found.extend(_open(await self._whole(at)))
+            last = rows[-1][0] if len(rows) == PAGE else None
+            await asyncio.sleep(0)  # many runs may wait here, and others want their turn
+        return found
 
     async def approvals_decide(
         self,

@@ -95,12 +95,20 @@ class AddColumn:
 
 
 @dataclass(frozen=True, slots=True)
+class AddIndex:
+    """Adds an index for reads; the declaration must list it last."""
+
+    table: str
+    columns: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Migration:
     """One step forward. `oldest` is the oldest migration number whose code may go on beside it."""
 
     number: int
     oldest: int
-    steps: tuple[Create | AddColumn, ...]
+    steps: tuple[Create | AddColumn | AddIndex, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 from onefold.store.batch import Fell, Lost, Unusable, attempt
 from onefold.store.contract import (
     AddColumn,
+    AddIndex,
     Answer,
     Append,
     Body,
@@ -66,7 +67,9 @@ class Held:
                     self._apply(step)
                 self.applied.append(Applied(schema.room, migration.number, migration.oldest, checksum(migration)))
 
-    def _apply(self, step: Create | AddColumn) -> None:
+    def _apply(self, step: Create | AddColumn | AddIndex) -> None:
+        if isinstance(step, AddIndex):
+            return  # it reads all rows anyhow
         if isinstance(step, Create):
             self.tables[step.table.name] = Rows(step.table, self.undo)
             return

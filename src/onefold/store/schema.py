@@ -13,7 +13,7 @@ import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from onefold.store.contract import AddColumn, Column, Create, Migration, Schema, Table
+from onefold.store.contract import AddColumn, AddIndex, Column, Create, Migration, Schema, Table
 from onefold.terms.errors import Finding, LoadRefused, StoreTooNew
 
 
@@ -85,7 +85,7 @@ def check_names(schemas: Sequence[Schema]) -> None:
             raise LoadRefused([Finding("the tables of a space", f"{kind} {twice[0]!r} is declared twice")])
 
 
-def _apply(step: Create | AddColumn, built: dict[str, Table], where: str) -> None:
+def _apply(step: Create | AddColumn | AddIndex, built: dict[str, Table], where: str) -> None:
     if isinstance(step, Create):
         if step.table.name in built:
             raise LoadRefused([Finding(where, f"table {step.table.name!r} is created twice")])
@@ -93,6 +93,13 @@ def _apply(step: Create | AddColumn, built: dict[str, Table], where: str) -> Non
         built[step.table.name] = step.table
         return
     table = built.get(step.table)
+    if isinstance(step, AddIndex):
+        if table is None or not set(step.columns) <= set(table.at) or not step.columns:
+            raise LoadRefused(
+                [Finding(where, f"no index over {', '.join(step.columns)} can be added to {step.table!r}")]
+            )
+        built[step.table] = replace(table, index=(*table.index, step.columns))
+        return
     if table is None or step.column.name in table.at or not step.column.null:
         raise LoadRefused([Finding(where, f"column {step.column.name!r} cannot be added to {step.table!r}")])
     built[step.table] = replace(table, columns=(*table.columns, step.column))
@@ -122,6 +129,9 @@ def _canonical(migration: Migration) -> str:
     for step in migration.steps:
         if isinstance(step, AddColumn):
             lines.append(f"add {step.table} {_column(step.column)}")
+            continue
+        if isinstance(step, AddIndex):
+            lines.append(f"index {step.table} {','.join(step.columns)}")
             continue
         table = step.table
         lines.append(f"create {table.name} key {','.join(table.key)}{' serial' if table.serial else ''}")

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from onefold.store.contract import Create, Schema
+from onefold.store.contract import Schema
 from onefold.store.schema import Applied, check, check_names, checksum, missing
 from onefold.store.sqlite import sql
 
@@ -36,7 +36,7 @@ def migrate(db: Any, schemas: Sequence[Schema], space: str, now: int) -> None:
     for schema, steps in [(s, missing(s, applied, space)) for s in schemas]:
         for migration in steps:
             for step in migration.steps:
-                for statement in sql.create(step) if isinstance(step, Create) else [sql.add_column(step)]:
+                for statement in sql.changed(step):
                     db.execute(statement)
             done = (schema.room, migration.number, migration.oldest, checksum(migration), now)
             db.execute(f"insert into {sql.MIGRATION} values(?,?,?,?,?)", done)

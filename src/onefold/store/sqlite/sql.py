@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from onefold.store.contract import AddColumn, Cell, Column, Condition, Create, Table, View
+from onefold.store.contract import AddColumn, AddIndex, Cell, Column, Condition, Create, Table, View
 
 RESERVED = "_onefold_"
 META = "_onefold__meta"
@@ -183,6 +183,18 @@ def create(step: Create) -> list[str]:
 
 def add_column(step: AddColumn) -> str:
     return f"alter table {table_name(step.table)} add column {column_ddl(step.column)}"
+
+
+def add_index(step: AddIndex) -> str:
+    name = quoted(f"{RESERVED}{step.table}__by_{'_'.join(step.columns)}")
+    return f"create index {name} on {table_name(step.table)}({names(step.columns)})"
+
+
+def changed(step: Create | AddColumn | AddIndex) -> list[str]:
+    """The statements of one step of a migration."""
+    if isinstance(step, Create):
+        return create(step)
+    return [add_column(step) if isinstance(step, AddColumn) else add_index(step)]
 
 
 def view(declared: View, table: Table) -> str:

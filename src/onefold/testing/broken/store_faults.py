@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from onefold.store.batch import Lost, Unusable, commit
 from onefold.store.contract import (
     AddColumn,
+    AddIndex,
     Answer,
     Append,
     Body,
@@ -87,7 +88,7 @@ def without_unique(held: Held, schemas: Sequence[Schema]) -> Sequence[Schema]:
     def bare(table: Table) -> Table:
         return replace(table, unique=())
 
-    def step(one: Create | AddColumn) -> Create | AddColumn:
+    def step(one: Create | AddColumn | AddIndex) -> Create | AddColumn | AddIndex:
         return Create(bare(one.table)) if isinstance(one, Create) else one
 
     def migrated(schema: Schema) -> Schema:
