@@ -121,3 +121,14 @@ async def test_superseding_that_the_disk_refused_voids_nothing(home: Home) -> No
     await home.later("10m")
     assert home.owner.taken == [tick_id(at(hours=1))]
     assert (await home.told())[-1] == "TickSent"
+
+
+async def test_people_are_told_of_a_tick_that_was_given_up_on(homes: Homes) -> None:
+    """The notice is owed by the schedule too, and is none of the rows that it voids."""
+    people = {"people": {"boss": {"notify": ["mailto:boss@example.com"]}}, "alerts": ["boss"]}
+    home = await homes(settings=people)
+    home.owner.failing = [ConnectionError("down")] * 99
+    await home.say(create())
+    await home.later("9h")
+    assert len([line for line in home.stage.said if "reminders" in line and "down" in line]) == 1
+    assert [item.kind for item in await home.stage.host.parked_list(caller=home.stage.caller())] == ["owed"]

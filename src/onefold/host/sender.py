@@ -135,7 +135,7 @@ class Sender:
                 )
                 await self._change(at, without_port(item, self._now()))
                 return
-            if not is_alert(item) and await self._void(resident, item):
+            if await self._void(resident, item):
                 return
             before = before_send(port.promise, item)
             if before == "commit attempt":
@@ -164,6 +164,8 @@ class Sender:
         """Whether its actor does not want this row sent any more. Asked on the head, so that nothing leaves after a
         turn that was decided and is not committed yet; its row goes only once that turn is durable.
         """
+        if not resident.module.may_void or is_alert(item):
+            return False
         current = resident if not resident.gone else await self._node.activate(resident.at)
         if not current.module.voids(current.base.state, item.name):
             return False

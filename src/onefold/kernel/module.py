@@ -62,6 +62,8 @@ class Module(Generic[S, E, F, R, V]):
     """It never owes one key twice, by construction: its keys leave no tombstones."""
     mostly_sleeps = False
     """Its actors come to rest after each send: their alarm is then written exactly, so that none rings early."""
+    may_void = False
+    """It may give up by itself what it owes: its `voids` is asked."""
     hears_only_ends = False
     """It hears that what it owed was sent or given up, and nothing of what came back."""
     owes: Mapping[str, type] = {}

@@ -322,9 +322,10 @@ class Node:
         for item in folded.owed:
             if item.n in resident.owed and item.next_at is not None and item.next_at <= now:  # type: ignore[operator]
                 self._outside.send(resident, item)
-        for item in [*resident.owed.values()] if folded.facts else ():
-            if not item.in_flight and not is_alert(item) and resident.module.voids(resident.durable, item.name):
-                self._outside.send(resident, item)  # which finds that nothing is to be sent, and says so
+        if resident.module.may_void and folded.facts:
+            for item in list(resident.owed.values()):
+                if not item.in_flight and not is_alert(item) and resident.module.voids(resident.durable, item.name):
+                    self._outside.send(resident, item)  # which finds that nothing is to be sent, and says so
         self._outside.folded(resident, folded)
 
     def armed(self, space: str, at: int) -> None:

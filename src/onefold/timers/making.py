@@ -30,6 +30,7 @@ class Timers(Module[Schedule, Event, Fact, Reply, Timer | None]):
     room = "timers"
     keys_once = True  # a tick is minted once: its generation and instant only rise
     mostly_sleeps = True
+    may_void = True
     hears_only_ends = True
 
     def voids(self, state: Schedule, key: str) -> bool:
