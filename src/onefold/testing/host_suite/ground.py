@@ -77,7 +77,11 @@ class Ground(Stage):
 
     def keep(self, capacity: int) -> None:
         """Keep so many actors in memory, from the next opening on."""
-        self.config = settle(code={"store": "memory:", "node": {"capacity": capacity}}, environ={})
+        self.configure(node={"capacity": capacity})
+
+    def configure(self, **settings: Any) -> None:
+        """Other settings, from the next opening on."""
+        self.config = settle(code={"store": "memory:", **settings}, environ={})
 
     async def serve(self, *parts: object) -> Host:
         """Other code over the same rows."""

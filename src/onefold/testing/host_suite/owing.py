@@ -17,6 +17,7 @@ from onefold.testing.host_suite.ground import Ground, Unfulfilled, expect, hits,
 from onefold.testing.host_suite.vault import VAULT, Act, Fact, Heard, Parcel, Promised, Reply, Vault, make
 
 LONG = "12h"  # past the last try of whatever fails each time
+TRIES = 20  # after which it is parked
 
 
 @promise("what is owed leaves after its fold is committed, and its answer is an event of the same actor")
@@ -196,6 +197,27 @@ async def parks(ground: Ground) -> None:
     expect([item.id for item in await ground.parked()], [item.id], "what is parked after a crash")
 
 
+@promise("whoever the settings name is told of what parks, once, also when the process ends as it parks")
+async def alerts(ground: Ground) -> None:
+    ground.configure(alerts=["boss"], people={"boss": {"notify": ["mailto:boss@example.com"]}})
+    await ground.restart()
+    await _park(ground)
+    item = await ground.one_parked()
+    expect(len(ground.said), 1, "how often somebody was told")
+    expect(item.id in ground.said[0] and "courier" in ground.said[0], True, f"whether {ground.said[0]!r} says of what")
+    for _ in range(3):
+        await ground.crash()
+        await ground.advance("2h")
+    expect(len(ground.said), 1, "how often somebody was told, in four lives")
+    ground.courier.hook = lambda step: ground.kill_at("after-commit") if step.attempt == TRIES else None
+    ground.courier.down(TRIES)
+    await ground.act("1", "b", owe=("=",))
+    struck, _ = await ground.killed_in(ground.advance(LONG), "none", 1)
+    expect(struck, True, "whether the process ended as it parked")
+    await ground.advance("1h")
+    expect((len(await ground.parked()), len(ground.said)), (2, 2), "what is parked, and how often somebody was told")
+
+
 @promise("a person retries what is parked, under the same key and with the same bytes")
 async def retried(ground: Ground) -> None:
     await _park(ground)
@@ -275,7 +297,7 @@ async def owed(ground: Ground, *columns: str, also: bool = False) -> list[Any]:
 
 
 async def _park(ground: Ground) -> None:
-    ground.courier.down(20)
+    ground.courier.down(TRIES)
     await ground.act("1", owe=("=",))
     await ground.advance(LONG)
 
@@ -293,6 +315,7 @@ CHECKS = (
     named_keys,
     keys_that_leave,
     parks,
+    alerts,
     retried,
     dropped,
     doubtful_and_neither,
