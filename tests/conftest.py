@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from tests.sometimes import COUNTS, STATES, Looker, Sometimes
+
 # Where the package is installed its entry point of the same name has loaded it already.
 pytest_plugins = ["onefold.testing.plugin"]
 
@@ -18,6 +20,10 @@ ROOT = Path(__file__).resolve().parent.parent
 # No deadline: a slow machine is no fault. In CI the same examples each time, so that red means a change.
 settings.register_profile("house", deadline=None, print_blob=True, derandomize=bool(os.environ.get("CI")))
 settings.load_profile("house")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.pluginmanager.register(Sometimes(STATES, COUNTS, ROOT / "tests", Looker()), "sometimes")
 
 
 @pytest.fixture

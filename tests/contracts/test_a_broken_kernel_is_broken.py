@@ -233,6 +233,14 @@ async def remembers(stage: Stage, printer: Printer) -> bool:
     return await say(stage, Add("a0", 1)) == Left(1) and await coins(stage) == 5
 
 
+async def remembers_what_was_pruned(stage: Stage, printer: Printer) -> bool:
+    for n in range(5):
+        await say(stage, Add(f"a{n}", 1))
+    await stage.settle()
+    await stage.host.prune(purses, "p", caller=stage.caller())
+    return await say(stage, Add("a0", 1)) == Left(1) and await coins(stage) == 5
+
+
 SHOWN: dict[str, Callable[[Stage, Printer], Awaitable[bool]]] = {
     "id-apart": counts_once,
     "alarm-apart": arms,
@@ -240,6 +248,7 @@ SHOWN: dict[str, Callable[[Stage, Printer], Awaitable[bool]]] = {
     "reply-early": keeps_what_it_answered,
     "decline-early": keeps_its_first_answer,
     "ids-freed": remembers,
+    "ids-pruned": remembers_what_was_pruned,
 }
 
 

@@ -34,6 +34,7 @@ SEALED = "each retry sends the bytes that were sealed in the fold, under the sam
 CONFIRMED = "a confirmation, its answer and the removal of its row are one commit, wherever the process ends"
 ARMED = "the alarm is armed in the commit of the fold: a process that ends right after it loses no wake"
 IDS_STAY = "a snapshot frees no id: what came before it is still known, with its reply"
+IDS_STAY_PRUNED = "a prune frees no id, keeps each reply, and leaves state and numbers as they were"
 ANY_FAILURE = "wherever the disk fails, a caller is told the truth, and the same again gives one fold and one reply"
 LOST = "a commit whose answer was lost is looked up by its id: it counts once, and its caller gets its reply or is told"
 DECLINES = "a decline is not told from a fold whose commit then failed"
@@ -48,6 +49,7 @@ KERNELS: Mapping[str, tuple[str, ...]] = {
     "reply-early": (REFUSED, REPEATS_WAIT, KILLED),
     "decline-early": (DECLINES,),
     "ids-freed": (IDS_STAY,),
+    "ids-pruned": (IDS_STAY_PRUNED,),
 }
 STORES: Mapping[str, tuple[str, ...]] = {
     "answers the wrong end of a list": ("a history longer than one look at the store is read whole",),

@@ -216,6 +216,19 @@ async def test_an_event_that_moves_the_wake_takes_it_out_of_the_park(stages: Sta
     assert await stage.host.parked_list(caller=stage.caller()) == []
 
 
+@pytest.mark.parametrize("forgotten", [False, True], ids=["in memory", "read anew"])
+async def test_an_event_that_takes_the_wake_back_takes_it_out_of_the_park(stages: Stages, forgotten: bool) -> None:
+    stage = await stages(bells)
+    await set_bell(stage, "1", 10, broken=True)
+    await stage.advance("6h")
+    if forgotten:
+        await stage.restart()
+    await set_bell(stage, "2", None)
+
+    assert await stage.host.parked_list(caller=stage.caller()) == []
+    assert await row(stage) is None
+
+
 async def test_a_dropped_alarm_rings_no_more(stages: Stages) -> None:
     stage = await stages(bells)
     await set_bell(stage, "1", 10, broken=True)

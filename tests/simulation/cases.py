@@ -38,11 +38,20 @@ def a_dropped_alarm_and_the_next_event(state: Machine) -> None:
     state.deliver(event=Put("e6", "x", 1), who="anna")
 
 
+def a_parked_alarm_whose_wake_is_taken_back(state: Machine) -> None:
+    """It stayed in the list of what waits for a person, for ever."""
+    state.deliver(event=Move("e3", "x", 10), who=None)
+    state.deliver(event=Jam("e0", "x", "idle"), who=None)
+    state.wear_out()
+    state.deliver(event=Move("e5", "x", None), who=None)
+
+
 CASES: dict[str, Callable[[Machine], None]] = {
     case.__name__: case
     for case in (
         a_commit_whose_answer_was_lost_leaves_an_alarm_that_nobody_knows,
         a_look_that_failed_leaves_the_store_in_a_transaction,
         a_dropped_alarm_and_the_next_event,
+        a_parked_alarm_whose_wake_is_taken_back,
     )
 }

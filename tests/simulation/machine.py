@@ -119,6 +119,14 @@ class Machine(RuleBasedStateMachine):
     def fill_up_to_a_snapshot(self, who: str | None, key: str) -> None:
         self.do(self.play.fill(who, key))
 
+    @rule(who=WHO, key=KEYS)
+    def prune(self, who: str | None, key: str) -> None:
+        self.do(self.play.prune(who, key))
+
+    @rule(who=WHO, key=KEYS, fault=faults)
+    def prune_under(self, who: str | None, key: str, fault: Fault) -> None:
+        self.do(self.play.prune(who, key, fault))
+
     # --- time, the other side, the process ------------------------------------------------------
 
     @rule(ms=st.sampled_from([1, 1_000, 60_000, 11 * 60_000]))

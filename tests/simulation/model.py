@@ -62,6 +62,19 @@ class Model:
     def actor(self, who: Who) -> dict[str, Any]:
         return self.actors.get(who) or fresh(who[0])
 
+    def pruned(self, who: Who) -> list[tuple[Any, ...]]:
+        """The turns of an actor as a prune is to leave them: without facts behind the newest snapshot, else the same."""
+        actor = self.actor(who)
+        rows = []
+        for row in actor["rows"]:
+            facts, seq = row[TURN.at["facts"]], row[TURN.at["seq"]]
+            if seq < actor["kept"] and facts != b"[]":
+                facts = b"[ ]"
+            elif seq == actor["kept"] and facts.count(b'"type"') > 1:
+                facts = b"[ " + facts[facts.index(b'{"jar":') :]
+            rows.append((*row[: TURN.at["facts"]], facts, *row[TURN.at["facts"] + 1 :]))
+        return rows
+
     # --- one turn row -----------------------------------------------------------------------
 
     def turn(self, who: Who, row: tuple[Any, ...], told: Mapping[str, list[Told]], done: Any, t0: int, t1: int) -> None:

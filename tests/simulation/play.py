@@ -20,9 +20,11 @@ from onefold.kernel.tables import ALARM
 from onefold.store.contract import Query
 from onefold.terms.errors import DecideFailed, KeyConflict, OutcomeUnknown, StoreUnavailable
 from onefold.testing import Killed, Stage
+from tests.simulation import sights
 from tests.simulation.invariants import BEHIND, check, rows_of
 from tests.simulation.jar import EVERY, Event, Far, Has, Light, Mood, Put, jars, lamps
 from tests.simulation.model import Model, Told, Who, Wrong, agree, leaving
+from tests.sometimes import saw
 
 SPINS = 20_000  # turns of the loop that a step may take to come to rest: a hundred times what any needs
 CAPACITY = 3  # actors in memory: fewer than there are
@@ -48,7 +50,9 @@ class Play:
         self.stage = Stage((jars, lamps, *self.far.parts()), config, fit=fit)
         self._t0 = 0
         self._told: dict[Who, dict[str, list[Told]]] = {}
-        self.killed = False
+        self._pruned: dict[Who, list[tuple[Any, ...]]] = {}
+        self._alarms: sights.Alarms = {}
+        self._calls = 0
 
     async def open(self) -> None:
         await self.stage.open()
@@ -83,9 +87,11 @@ class Play:
         raise Wrong(f"{who} kept no snapshot in {EVERY} facts")
 
     async def wear_out(self) -> None:
-        """Time and again to the next alarm: what fails all the while is given up on."""
-        for _ in range(LIMIT + 1):
+        """Time and again to the next alarm, until what fails all the while is given up on."""
+        for _ in range(5 if self.far.mood == "slow" else 4 * LIMIT):
             await self.jump()
+            if all(row["at"] is None for row in self._alarms.values()):
+                return
 
     async def pass_time(self, ms: int, fault: Fault | None = None) -> None:
         """Let time pass, stopping at every instant for which somebody waits."""
@@ -160,6 +166,20 @@ class Play:
         await self.calm()
         await self.look()
 
+    async def prune(self, principal: str | None, key: str, fault: Fault | None = None) -> None:
+        """Facts behind the latest snapshot go; cut off anywhere, each turn is as it was or as it is to be."""
+        self._begin()
+        who: Who = ("jars", principal, key)
+        self._pruned = {who: self.model.pruned(who)}
+        host, caller = self.stage.host, self.stage.caller(principal)
+        (done,) = await self._under(fault, [host.prune(jars, key, caller=caller)])
+        if fault is None and isinstance(done, BaseException):
+            raise Wrong(f"a prune of {who} was answered {done!r}") from done
+        await self.calm()
+        await self.look()
+        if fault is None:
+            agree(f"the turns of {who} after a prune", self.model.actor(who)["rows"], self._pruned[who])
+
     async def person(self, pick: int, *, drop: bool) -> None:
         """Somebody retries or drops one of the things that wait for a person."""
         self._begin()
@@ -179,6 +199,8 @@ class Play:
                 actor = self.model.actors[rows.names[int(item.id.rpartition(".")[2])]]
                 actor["let_go"] = actor["state"]["wake"]
             await host.parked_drop(item.id, reason="never mind", caller=caller)
+            if key:
+                saw("dropped by a person")
         else:
             self.far.insisted[key] = self.far.insisted.get(key, 0) + 1
             await host.parked_retry(item.id, caller=caller)
@@ -187,11 +209,15 @@ class Play:
 
     async def end(self) -> None:
         """Once faults stop the backlog drains: all that is owed is done, or waits for a person."""
+        waited = False
         await self.be("well")
         for _ in range(60):
             rows = await rows_of(self.stage)
             if all(row["state"] in BEHIND for owed in rows.owed.values() for row in owed.values()):
+                if waited:
+                    saw("backlog drained")
                 return
+            waited = True
             await self.jump()
         raise Wrong("the backlog does not drain")
 
@@ -200,6 +226,7 @@ class Play:
     def _begin(self) -> None:
         self._t0 = int(self.stage.clock.now())
         self._told = {}
+        self._pruned = {}
 
     async def _say(self, principal: str | None, event: Event) -> Any:
         module: Any = lamps if isinstance(event, Light) else jars
@@ -261,19 +288,26 @@ class Play:
         rows = await rows_of(self.stage)
         now = int(self.stage.clock.now())
         seen: dict[Who, int] = {}
+        moved: set[Who] = set()
         for row in rows.turns:
             who = rows.names[row[1]]
             known = self.model.actor(who)["rows"]
             place = seen.setdefault(who, 0)
             seen[who] += 1
             if place < len(known):
+                if self._pruned.get(who, known)[place] == row:
+                    known[place] = row
                 agree(f"turn {place} of {who}", row, known[place])
             else:
                 self.model.turn(who, row, self._told.get(who, {}), self.far.done, self._t0, now)
+                moved.add(who)
         for who, actor in self.model.actors.items():
             agree(f"how many turns {who} has", seen.get(who, 0), len(actor["rows"]))
         if at_rest:
             await check(self.stage, rows, self.model, self.far)
+            sights.of_rows(rows)
+            sights.of_rings(self._alarms, rows, self.model, moved, len(self.far.calls) > self._calls, now)
+            self._alarms, self._calls = rows.alarms, len(self.far.calls)
 
     def heard(self, principal: str | None, event: Event, result: Any, *, faulty: bool) -> None:
         """What a caller was told agrees with the rows."""

@@ -50,12 +50,15 @@ class Arming:
         if folded.owed:
             owed = min(item.next_at for item in folded.owed if item.next_at is not None)
             due = soonest(wake, owed if owed > now else now + FRESH_MS)
+        over = row.written and row.at is None and row.error is None  # it was parked, and its wake is taken back
         if exact:
             due = soonest(due, self._owed_due(resident, now, turn.removes))
-            if due != row.at:
+            if due != row.at or over:
                 batch.alarms[resident] = Alarm() if due is None else Alarm(due, row.tries, row.error, True)
         elif tightened(row, due):
             batch.alarms[resident] = Alarm(due, row.tries, row.error, True)
+        elif over:
+            batch.alarms[resident] = Alarm()
 
     def _owed_due(self, resident: Resident, now: int, without: int | None = None) -> int | None:
         """The soonest instant at which an outstanding row must be looked at again, uncommitted ones too."""

@@ -12,7 +12,7 @@ import random
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from onefold.actuators.executing import run_pass
 from onefold.host.caller import ALL, Caller, Right
@@ -32,6 +32,17 @@ LONGEST_S = 20.0  # real seconds until something that does not settle is a fault
 
 class Killed(BaseException):
     """Raised by a test's failpoint: what it interrupts goes no further. No code catches it as a failure."""
+
+
+class Watcher(Protocol):
+    """Who looks on at every stage of a test run. Told, never asked; changes nothing."""
+
+    def opened(self, stage: Stage) -> None: ...
+    def failed(self, stage: Stage, point: str, fault: BaseException) -> None: ...
+    def leaving(self, stage: Stage) -> None: ...
+
+
+WATCHERS: list[Watcher] = []  # told of all stages but those of a broken twin
 
 
 class Stage:
@@ -55,6 +66,7 @@ class Stage:
         self._host: Host | None = None
         self._killed = False
         self._fit = fit
+        self._watchers = WATCHERS if fit is None else []
 
     @property
     def host(self) -> Host:
@@ -90,6 +102,8 @@ class Stage:
         self._host._core.heard.extend(self.heard)
         if self._fit is not None:
             self._fit(self._host)
+        for watcher in self._watchers:
+            watcher.opened(self)
         return self._host
 
     async def restart(self) -> Host:
@@ -109,6 +123,7 @@ class Stage:
         await self._abandon()
 
     async def _abandon(self) -> None:
+        self._leave()
         host, self._host = self.host, None
         await host.abandon()
 
@@ -138,8 +153,13 @@ class Stage:
 
     async def close(self) -> None:
         if self._host is not None:
+            self._leave()
             host, self._host = self._host, None
             await host.close()
+
+    def _leave(self) -> None:
+        for watcher in self._watchers:
+            watcher.leaving(self)
 
     async def settle(self) -> None:
         """Until nothing moves without time passing. Raises: Broken when it goes on for too long."""
@@ -165,7 +185,12 @@ class Stage:
         await self.settle()
 
     def _point(self, name: str) -> None:
-        self.failpoint(name)
+        try:
+            self.failpoint(name)
+        except BaseException as fault:
+            for watcher in self._watchers:
+                watcher.failed(self, name, fault)
+            raise
 
 
 @asynccontextmanager

@@ -13,13 +13,15 @@ from typing import Any
 from onefold.host.sender import Sender
 from onefold.kernel.fold import Folded, Outstanding
 from onefold.kernel.port import Port
-from onefold.kernel.tables import TURN
+from onefold.kernel.prune import PRUNED, Pruned
+from onefold.kernel.tables import ACTOR, TURN
 from onefold.node.batch import Batch
 from onefold.node.lane import Lane
-from onefold.node.node import Decide
+from onefold.node.node import Decide, Node
 from onefold.node.resident import Resident, Turn
 from onefold.store.batch import commit
 from onefold.store.contract import Answer, Append, Body, Done, Last, Outcome, Query, Remove, Row, Verb, Write
+from onefold.terms.ids import ActorId, principal_text
 from onefold.terms.instant import moment
 
 
@@ -244,3 +246,21 @@ class FreesIdsBehindASnapshot(Lane):
         if made is not None:
             self._flying[-1].__class__ = Forgetful
         return made
+
+
+class PrunesIdsToo(Node):
+    """Takes the turns whose facts it pruned, and all before them."""
+
+    async def prune(self, at: ActorId) -> Pruned:
+        done = await super().prune(at)
+        space = (await self.kind(at.kind).home.open()).space
+        where = (at.kind, principal_text(at.principal), at.key)
+        (actors,) = await space.look(Query(ACTOR, on=("kind", "principal", "key"), keys=[where]))
+        (turns,) = await space.look(Query(TURN, where=(("actor", "in", tuple(row[0] for row in actors)),)))
+        emptied = [row for row in turns if row[TURN.at["facts"]] == PRUNED]
+        if emptied:
+            newest = max(emptied)
+            gone = writing([Remove(TURN, where=(("actor", "=", newest[1]), ("n", "<=", newest[0])))])
+            assert gone is not None
+            await space.transact(gone)
+        return done

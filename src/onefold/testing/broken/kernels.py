@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from onefold.host.sender import Sender
 from onefold.node.lane import Lane
+from onefold.node.node import Node
 from onefold.testing.broken import kernel_faults as faults
 
 if TYPE_CHECKING:
@@ -32,11 +33,13 @@ class BrokenKernel:
     seen_by: str
     lane: type[Lane] = Lane
     sender: type[Sender] = Sender
+    node: type[Node] = Node
 
     def fit(self, host: Host) -> None:
         """Put the broken parts into an opened host, before it has done anything. Again after each opening."""
         core = host._core
         core.sender.__class__ = self.sender
+        core.node.__class__ = self.node
         for place in core.places:
             home = place.home
             home._make = _making(home._make, self.lane)
@@ -92,10 +95,17 @@ BROKEN_KERNELS: tuple[BrokenKernel, ...] = (
     ),
     BrokenKernel(
         "ids-freed",
-        "what lies behind a snapshot is thrown away whole, processed ids too",
+        "a snapshot throws away what lies behind it, processed ids too",
         "snapshots and pruning never free an id",
         "an event from before a snapshot, again",
         lane=faults.FreesIdsBehindASnapshot,
+    ),
+    BrokenKernel(
+        "ids-pruned",
+        "a prune takes whole turns, processed ids too",
+        "snapshots and pruning never free an id",
+        "an event from before a prune, again",
+        node=faults.PrunesIdsToo,
     ),
 )
 

@@ -88,6 +88,20 @@ async def ids_outlive_snapshots(ground: Ground) -> None:
     expect((await ground.read(module=module)).total, 3 * EVERY, "the total")
 
 
+@promise("a prune frees no id, keeps each reply, and leaves state and numbers as they were")
+async def ids_outlive_prunes(ground: Ground) -> None:
+    module = make(snapshot_every=EVERY)
+    await ground.serve(module, ground.courier.dedupes())
+    told = [await ground.deliver(Act(str(n), add=1), module=module) for n in range(2 * EVERY)]
+    pruned = await ground.host.prune(module, "a", caller=ground.caller(None))
+    expect(pruned.facts > 0, True, "whether facts went")
+    for again in ("in memory", "after a crash"):
+        repeats = [await ground.deliver(Act(str(n), add=1), module=module) for n in range(2 * EVERY)]
+        expect(repeats, told, f"the replies to repeats, {again}")
+        expect((await ground.read(module=module)).total, 2 * EVERY, f"the total, {again}")
+        await ground.crash()
+
+
 @promise("a history longer than one look at the store is read whole")
 async def long_histories(ground: Ground) -> None:
     for n in range(0, 600, 50):
@@ -218,6 +232,7 @@ CHECKS = (
     evicted,
     rebuilt,
     ids_outlive_snapshots,
+    ids_outlive_prunes,
     long_histories,
     newer_code,
     unreadable_replies,
