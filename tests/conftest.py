@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,6 +17,7 @@ from tests.sometimes import COUNTS, STATES, Looker, Sometimes
 pytest_plugins = ["onefold.testing.plugin"]
 
 ROOT = Path(__file__).resolve().parent.parent
+ROOMY = 1 << 29  # bytes; a thousand spaces are a hundred million
 
 # No deadline: a slow machine is no fault. In CI the same examples each time, so that red means a change.
 settings.register_profile("house", deadline=None, print_blob=True, derandomize=bool(os.environ.get("CI")))
@@ -28,9 +30,10 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.fixture
 def place() -> Iterator[Path]:
-    """A folder on a disk in memory, where there is one: for what syncs often and asks nothing of the disk itself."""
+    """A folder on a disk in memory, where there is a large one: for what syncs often and asks nothing of the disk itself."""
     shared = Path("/dev/shm")  # noqa: S108 - the folder is of this test alone, and gone at its end
-    with tempfile.TemporaryDirectory(dir=shared if shared.is_dir() else None) as folder:
+    large = shared.is_dir() and shutil.disk_usage(shared).free > ROOMY
+    with tempfile.TemporaryDirectory(dir=shared if large else None) as folder:
         yield Path(folder)
 
 
