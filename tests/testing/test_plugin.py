@@ -14,7 +14,7 @@ from onefold import testing
 from onefold.errors import NotOpen
 from onefold.terms.ids import ActorId
 from onefold.testing import Unsettled
-from tests.guarantees.shop import Deposit, bank
+from tests.guarantees.shop import Deposit, PayOut, bank
 from tests.testing.programs import transfer, trying, waiting
 
 
@@ -33,6 +33,20 @@ def leave_a_resident() -> None:
         app.wait_for(hold(app.awaited))
 
 
+def leave_mail() -> None:
+    async def lose(app: testing.AwaitedApp) -> None:
+        resident = await app.host._core.node.activate(ActorId("bank", None, "a"))
+        for row in resident.owed.values():
+            row.next_at = 0
+
+    with testing.open(bank, transfer) as app:
+        app.stub(transfer, raises=TimeoutError("no answer"))
+        app.deliver(bank, Deposit("d", "a", 10))
+        app.deliver(bank, PayOut("p", "a", 5))
+        app.settle()
+        app.wait_for(lose(app.awaited))
+
+
 def leave_a_crash_and_fail() -> None:
     with testing.open(trying) as app:
         app.crash_at("after-send")
@@ -41,7 +55,11 @@ def leave_a_crash_and_fail() -> None:
 
 @pytest.mark.parametrize(
     "test, told",
-    [(leave_a_crash, "a crash that never came"), (leave_a_resident, "bank a in a turn")],
+    [
+        (leave_a_crash, "a crash that never came"),
+        (leave_a_resident, "bank a in a turn"),
+        (leave_mail, "p of bank a unsent through transfer"),
+    ],
 )
 def test_what_a_test_leaves_behind_fails_it(test: Callable[[], None], told: str) -> None:
     with pytest.raises(Unsettled, match=told):

@@ -8,7 +8,7 @@ Was wrong once: a fake app with the same verbs. It folded without a store, and i
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 from types import TracebackType
 from typing import Any, cast
@@ -63,7 +63,8 @@ class AwaitedApp(awaited.App):
     async def __aenter__(self) -> AwaitedApp:
         opened = self._opened
         if opened.host is None:
-            asyncio.get_running_loop().set_exception_handler(_quietly)
+            loop = asyncio.get_running_loop()
+            loop.set_exception_handler(_quietly(loop.get_exception_handler()))
             await self._stage.open()
             opened.host = cast(Host, Standing(self._lives))
         opened.depth += 1
@@ -235,10 +236,18 @@ class Clock:
         self._app.wait_for(self._app.awaited.clock.advance_to(instant))
 
 
-def _quietly(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-    """What died with its process is no fault that anybody must read of."""
-    if not isinstance(context.get("exception"), Killed):
-        loop.default_exception_handler(context)
+def _quietly(before: Any) -> Callable[[asyncio.AbstractEventLoop, dict[str, Any]], None]:
+    """A loop's handler of faults, for good: what died with its process is told late, and is no fault to read of."""
+
+    def handle(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        if isinstance(context.get("exception"), Killed):
+            return
+        if before is None:
+            loop.default_exception_handler(context)
+        else:
+            before(loop, context)
+
+    return handle
 
 
 def _run(receipt: Any) -> str:
