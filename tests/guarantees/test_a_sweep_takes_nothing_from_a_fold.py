@@ -131,7 +131,7 @@ CONDEMNED: list[Act] = [("day", 0), ("sweep", 0), ("turn", 3), ("turn", 3), ("tu
 
 
 @pytest.mark.parametrize("store", ["memory", "files"])
-@settings(max_examples=15 if not os.environ.get("CI") else 300)
+@settings(max_examples=10 if not os.environ.get("CI") else 300)
 @given(acts=ACTS)
 @example(acts=[*CONDEMNED, ("sweep", 0), ("name", 0)])
 @example(acts=[*CONDEMNED, ("name", 0), ("sweep", 0)])

@@ -68,7 +68,7 @@ def test_cut_off_it_is_whole_or_not_there_and_its_half_is_found_later(tmp_path: 
 
 def test_each_file_stands_in_one_of_many_folders(tmp_path: Path) -> None:
     folder = Folder(tmp_path / "main")
-    names = [f"{n:02x}" + "f" * 62 + ".1" for n in range(0, SHARDS, 5)]
+    names = [f"{n:02x}" + "f" * 62 + ".1" for n in range(0, SHARDS, 50)]
     for name in names:
         folder.write(name, b"x", 1)
     assert [name for shard in range(SHARDS) for name in folder.older(shard, 2)] == names
