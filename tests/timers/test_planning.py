@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
@@ -185,7 +186,7 @@ def test_two_ticks_never_share_an_instant() -> None:
 ZONES = ["Europe/Vienna", "Asia/Tokyo", "America/New_York", "Pacific/Apia", "Australia/Lord_Howe", "America/Nuuk"]
 
 
-@settings(max_examples=60)
+@settings(max_examples=int(os.environ.get("ONEFOLD_TIMERS_EXAMPLES", "60")))
 @given(
     st.lists(st.tuples(st.sampled_from(ZONES), st.integers(1, 40 * 60)), min_size=2, max_size=12),
     st.sampled_from(["30 2 * * *", "0 1,2 * * *", "15 */6 * * *", "0 * * * *", "30 23 * * *"]),
