@@ -8,7 +8,7 @@ Was wrong once: an unbounded queue to each watcher. One sleeping browser tab hel
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Container
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -76,7 +76,16 @@ def _said(what: str, fact: Any) -> str:
     """A fact in a few words: its class, and the names in it that people know."""
     parts = [what]
     for field in ("name", "kind", "attempt", "status", "by", "reason"):
-        value = getattr(fact, field, None)
+        value = getattr(fact, field, None) if field in _fields(type(fact)) else None
         if isinstance(value, str | int) and value != "":
             parts.append(f"{field}={value}")
     return " ".join(parts)
+
+
+def _fields(kind: type) -> Container[str]:
+    """What a fact holds. A property of its class is its author's code, which may raise, and is not called here."""
+    for listed in ("__dataclass_fields__", "__struct_fields__", "__pydantic_fields__"):
+        found: Container[str] | None = getattr(kind, listed, None)
+        if found is not None:
+            return found
+    return ()

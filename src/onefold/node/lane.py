@@ -14,6 +14,7 @@ commit then failed: the caller held an answer from a world that never was.
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import deque
 from collections.abc import Callable, Container, Generator, Mapping
 from datetime import datetime
@@ -34,6 +35,8 @@ from onefold.terms.instant import Instant, moment
 from onefold.terms.limits import QUEUE_PER_ACTOR, QUEUE_PER_SPACE
 
 AT_ONCE = 512  # turns a commit: beyond it a commit gets longer, not cheaper a turn
+
+log = logging.getLogger("onefold.node")
 
 _DIGEST, _REPLY = TURN.at["digest"], TURN.at["reply"]
 _ACTOR, _EVENT = TURN.at["actor"], TURN.at["event"]
@@ -313,13 +316,20 @@ class Lane(Arming):
                         resident.owed[item.n] = item
                     resident.arrived(item)
                 turn.answer(self._folder.blobs)
-                after.folded(resident, folded)
+                self._pass_on(resident, folded)
             else:
                 turn.answer(self._folder.blobs)
         for resident, item in batch.alerts:
             resident.owed[item.n] = item
             resident.arrived(item)
             after.owes(resident, item)
+
+    def _pass_on(self, resident: Resident, folded: Folded) -> None:
+        """Tell whoever listens. What is owed and was not sent for their sake is rung for soon."""
+        try:
+            self._after.folded(resident, folded)
+        except Exception:  # the door: whatever a listener raises, the others of this commit are answered
+            log.exception("what listens to %s %s raised", resident.at.kind, resident.at.key)
 
     def _drop(self, batch: Batch, refused: Mapping[Turn, OnefoldError], fault: OnefoldError | None) -> None:
         """Forget every actor this batch or its successors touched: the rows are the truth."""

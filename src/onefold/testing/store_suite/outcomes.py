@@ -21,6 +21,7 @@ from onefold.store.contract import (
     Query,
     Refusal,
     Refused,
+    Remove,
     Space,
     Unknown,
     Write,
@@ -161,6 +162,28 @@ async def nobody_decides_unanswered(ground: Ground) -> None:
     expect(await rows(space, TASK), [], "the rows, once the disk is back")
 
 
+@promise("wherever the disk fails in questions, they are answered or refused as unavailable, and the next are answered")
+async def questions_after_a_failure(ground: Ground) -> None:
+    disk = Disk()
+    space = await ground.open(disk=disk)
+    await write(space, Put(TASK, [task(1)]), Put(SENT, [(1, "k", b"")]))
+    for hit in count(1):
+        disk.fail_at("statement", hit)
+        try:
+            told = await space.look(Query(TASK), Query(SENT))
+            expect(told, ([task(1)], [(1, "k", b"")]), "the answers")
+        except StoreUnavailable:
+            pass
+        struck = disk.struck
+        disk.heal()
+        expect(
+            await space.look(Query(TASK), Query(SENT)), ([task(1)], [(1, "k", b"")]), f"the answers after failure {hit}"
+        )
+        await write(space, Put(SENT, [(2, f"k{hit}", b"")]), Remove(SENT, keys=[(2, f"k{hit}")]))
+        if not struck:
+            return
+
+
 @promise("what was acknowledged survives a crash, and what never was is wholly there or wholly absent")
 async def killed_anywhere(ground: Ground) -> None:
     disk = Disk()
@@ -265,6 +288,7 @@ CHECKS = (
     failed_batches_run_singly,
     told_the_truth,
     nobody_decides_unanswered,
+    questions_after_a_failure,
     killed_anywhere,
     joined_and_killed,
     histories_survive_faults,
