@@ -300,6 +300,10 @@ class Runs(_Verbs):
     async def retry(self, id: str) -> Any:
         return await self._host.run_retry(id, caller=self._caller)
 
+    async def fork(self, id: str, from_step: str, *, key: str | None = None) -> Any:
+        """A new run that has what the steps before `from_step` gave, and goes on from there. Raises: BadArguments."""
+        return await self._host.run_fork(id, from_step, key=key, caller=self._caller)
+
 
 class Approvals(_Verbs):
     """`app.approvals`."""

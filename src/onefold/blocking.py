@@ -262,6 +262,10 @@ class Runs(_Verbs):
     def retry(self, id: str) -> Any:
         return self._app.wait_for(self._app.awaited.runs.retry(id))
 
+    def fork(self, id: str, from_step: str, *, key: str | None = None) -> Any:
+        """A new run that has what the steps before `from_step` gave, and goes on from there. Raises: BadArguments."""
+        return self._app.wait_for(self._app.awaited.runs.fork(id, from_step, key=key))
+
 
 class Approvals(_Verbs):
     """`app.approvals`."""

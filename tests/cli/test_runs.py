@@ -57,6 +57,15 @@ def test_every_read_gives_the_body_of_its_twin(
     assert (ended.exit_code, ended.stdout.encode(), ended.stderr) == (0, body + b"\n", "")
 
 
+def test_a_run_is_forked_from_a_step_under_a_key(typed: Any, told: Any) -> None:
+    told.answer("POST", "/runs/run_1/fork", {**RUN, "run_id": "run_2"})
+    ended = typed("runs", "fork", "run_1", "--from", "0#3", "--key", "k")
+    assert (ended.exit_code, "run_2" in ended.stdout) == (0, True)
+    assert told.sent[-1].body == {"from": "0#3"}
+    assert told.sent[-1].headers["idempotency-key"] in ("k", '"k"')
+    assert typed("runs", "fork", "run_1").exit_code == 2
+
+
 def test_a_message_cannot_steer_the_terminal(typed: Any, told: Any) -> None:
     told.answer("GET", "/runs/run_1", RUN)
     ended = typed("runs", "show", "run_1")

@@ -170,6 +170,10 @@ class FakeHost:
             self._put(run, status="cancelled", waits=(), error=None)
         return run.receipt
 
+    async def run_fork(self, run: str, from_step: str, *, key: str | None, caller: Caller) -> Receipt:
+        self.acted.append(("run_fork", run, from_step, key))
+        return await self.receipt(run, caller=caller)
+
     async def run_retry(self, run_id: str, *, caller: Caller) -> Receipt:
         run = self._run(run_id, caller)
         self.acted.append(("retry", run_id))

@@ -108,6 +108,8 @@ ASKED: list[tuple[str, str, str, dict[str, Any]]] = [
     ("post", "/runs/{id}/approvals/{name}", "/runs/RUN/approvals/manager", {"json": {"approve": True}}),
     ("post", "/runs/{id}/cancel", "/runs/RUN/cancel", {}),
     ("post", "/runs/{id}/retry", "/runs/RUN/retry", {}),
+    ("post", "/runs/{id}/fork", "/runs/RUN/fork", {"json": {"from": "pay"}}),
+    ("post", "/runs/{id}/fork", "/runs/RUN/fork", {"json": {}}),
     ("get", "/tools/{name}/tables", "/tools/refund_order/tables", {}),
     ("get", "/tools/{name}/tables/{table}", "/tools/refund_order/tables/refunds", {}),
     ("post", "/modules/{module}/events", "/modules/counter/events", {"json": {"id": "e", "counter": "c"}}),
@@ -118,6 +120,7 @@ ASKED: list[tuple[str, str, str, dict[str, Any]]] = [
     ("post", "/sweep", "/sweep", {"json": {"runs": "30 days", "dry_run": True}}),
     ("post", "/sweep", "/sweep", {"json": {"runs": "soon"}}),
     ("get", "/parked", "/parked", {}),
+    ("get", "/parked/{id}", "/parked/none", {}),
     ("get", "/healthz", "/healthz", {}),
     ("get", "/readyz", "/readyz", {}),
 ]

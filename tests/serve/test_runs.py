@@ -146,6 +146,14 @@ async def test_retry_gives_the_receipt(host: FakeHost, client: AsyncClient) -> N
     assert host.acted[-1] == ("retry", id)
 
 
+async def test_a_fork_names_its_step_and_takes_a_key(host: FakeHost, client: AsyncClient) -> None:
+    id = await started(client)
+    told = await client.post(f"/runs/{id}/fork", json={"from": "pay"}, headers={"idempotency-key": "k"})
+    assert (told.status_code, told.json()["run_id"]) == (200, id)
+    assert host.acted[-1] == ("run_fork", id, "pay", "k")
+    assert (await client.post(f"/runs/{id}/fork", json={})).status_code == 422
+
+
 async def test_an_approval_is_decided_by_the_callers_name(host: FakeHost, client: AsyncClient) -> None:
     host.approvals["run_1", "manager"] = OpenApproval("run_1", "refund_order", "manager", "?", moment(NOW), None, {})
     body: dict[str, Any] = {"approve": False, "reason": "no receipt"}

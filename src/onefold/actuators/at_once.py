@@ -66,7 +66,7 @@ def result_of(actuator: Actuator[Any, Any], start: Start, at: int) -> Raw | None
     started = Started(start.run, start.program, at, start.input, start.key, start.principal)
     home = Pass(evolve(INITIAL, started), Nobody())
     home.finish = lambda value: Raw(plain(actuator.result.encode(value)))
-    run = Run(home, start.run, start.key, start.principal, actuator.name, actuator.ports)
+    run = Run(home, start.run, start.key, start.principal, actuator.name, actuator.ports, start.run)
     args = (run,) if actuator.model is None else (run, actuator.read_input(start.input))
     home.root = PassTask(actuator.function(*args), home.loop, Path("0"), copy_context())
     try:

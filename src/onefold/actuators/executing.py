@@ -145,7 +145,9 @@ class Execution:
 
     def _arguments(self) -> tuple[Any, ...]:
         state, actuator = self.state, self.actuator
-        run = Run(self.home, state.run, state.key, state.principal, actuator.name, actuator.ports)
+        run = Run(
+            self.home, state.run, state.key, state.principal, actuator.name, actuator.ports, state.seed or state.run
+        )
         return (run,) if actuator.model is None else (run, actuator.read_input(state.input))
 
     def _launch(self, args: tuple[Any, ...]) -> None:

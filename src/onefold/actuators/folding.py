@@ -84,7 +84,7 @@ def _open(state: State, wait: Open) -> None:
 def _started(state: State, fact: Started) -> None:
     state.status = "running"
     state.run, state.program, state.key, state.principal = fact.run, fact.program, fact.key, fact.principal
-    state.input, state.dedupe = fact.input, fact.dedupe
+    state.input, state.dedupe, state.seed = fact.input, fact.dedupe, fact.seed
     state.started_at = state.updated_at = fact.at
     state.passes, state.passing = 1, True
 

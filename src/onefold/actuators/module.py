@@ -30,6 +30,7 @@ from onefold.actuators.words import (
     Fact,
     FailedFor,
     Finished,
+    Fork,
     Noted,
     Over,
     Parked,
@@ -78,6 +79,8 @@ def decide(state: State, event: Event, now: datetime) -> Decision[Fact, Reply]:
             return _woken(state, [StepTrying(call, attempt, at)] if state.status in GOING else [], [])
         case Start():
             return _start(state, event, at)
+        case Fork():
+            return _fork(state, event)
         case Sent():
             return _sent(state, event, at)
         case Decided():
@@ -182,6 +185,15 @@ def _start(state: State, event: Start, at: int) -> Decision[Fact, Reply]:
     if event.over:
         return Decision(facts=[fact, Finished(at, event.result)], reply=begun)
     return Decision(facts=[fact], owed=[Owed("pass", "pass/1", RunPass(event.run, 1))], reply=begun)
+
+
+def _fork(state: State, event: Fork) -> Decision[Fact, Reply]:
+    """A run that begins with what another did; its first pass goes over that, and on from there."""
+    if state.status:
+        return Decision(reply=Begun(state.run))
+    run = event.started.run
+    facts: list[Fact] = [event.started, *event.facts]
+    return Decision(facts=facts, owed=[Owed("pass", "pass/1", RunPass(run, 1))], reply=Begun(run, event.nonce))
 
 
 def _cancel(state: State, reason: str | None, at: int) -> Decision[Fact, Reply]:

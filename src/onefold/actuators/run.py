@@ -77,7 +77,7 @@ class Run:
     """
 
     def __init__(
-        self, home: Pass, id: str, key: str | None, principal: str | None, owner: str, ports: frozenset[str]
+        self, home: Pass, id: str, key: str | None, principal: str | None, owner: str, ports: frozenset[str], seed: str
     ) -> None:
         self.id = id
         self.key = key
@@ -86,12 +86,13 @@ class Run:
         self._home = home
         self._owner = owner
         self._ports = ports
+        self._seed = seed  # the id; of a fork, that of the run it began with
         self._steppers: dict[Any, Stepper] = {}  # those without options, made once a pass
 
     @cached_property
     def random(self) -> random.Random:
         """Seeded by the run's id: the same chances on every replay."""
-        seed = int.from_bytes(sha256(self.id.encode()).digest(), "big")
+        seed = int.from_bytes(sha256(self._seed.encode()).digest(), "big")
         return random.Random(seed)  # noqa: S311 - to be the same on every replay is what it is for
 
     def now(self) -> datetime:
@@ -100,7 +101,7 @@ class Run:
 
     def uuid(self) -> uuids.UUID:
         """A UUID that is the same on every replay. Raises: Suspended."""
-        return uuids.uuid5(uuids.NAMESPACE_OID, f"{self.id}/{self._home.next_uuid()}")
+        return uuids.uuid5(uuids.NAMESPACE_OID, f"{self._seed}/{self._home.next_uuid()}")
 
     # --- steps ------------------------------------------------------------------------------------
 

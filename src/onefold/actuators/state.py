@@ -111,6 +111,7 @@ class State(Struct):
     key: str | None = None
     principal: str | None = None
     dedupe: str | None = None
+    seed: str | None = None
     input: Raw = NULL
     started_at: int = 0
     updated_at: int = 0

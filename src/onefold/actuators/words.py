@@ -107,7 +107,19 @@ class Reopen(Word, frozen=True):
     run: str
 
 
-Event: TypeAlias = Start | Stepped | Trying | Waiting | Sent | Decided | Cancel | Reopen
+class Fork(Word, frozen=True):
+    """Create a run from a prefix of another's facts."""
+
+    started: Started
+    facts: tuple[Fact, ...] = ()
+    nonce: str = ""
+
+    @property
+    def id(self) -> str:
+        return "start"
+
+
+Event: TypeAlias = Start | Fork | Stepped | Trying | Waiting | Sent | Decided | Cancel | Reopen
 
 
 # --- facts ----------------------------------------------------------------------------------------
@@ -121,6 +133,7 @@ class Started(Word, frozen=True):
     key: str | None = None
     principal: str | None = None
     dedupe: str | None = None
+    seed: str | None = None  # of a fork: the run whose chances its first steps went by
 
 
 class Handed(Word, frozen=True):

@@ -1,6 +1,6 @@
 """cli.runs - look at runs, and say something to one.
 
-For: `onefold runs [list | show | cancel | retry | send]`; bare, it lists.
+For: `onefold runs [list | show | cancel | retry | fork | send]`; bare, it lists.
 Never: waits without being told to; hides why a run stands still.
 Was wrong once: a list without what each run waits for. Everybody opened every waiting run.
 """
@@ -107,6 +107,21 @@ def cancel(line: Line, run_id: str, reason: str | None, as_json: bool) -> None:
 def retry(line: Line, run_id: str, as_json: bool) -> None:
     """Try a failed or parked run again. What its steps did is kept."""
     give(line.post("runs", run_id, "retry"), as_json, _receipt)
+
+
+@runs.command("fork")
+@click.argument("run_id", metavar="ID")
+@click.option(
+    "--from", "step", required=True, help="The step to go on from: its name, or its path as the journal has it."
+)
+@click.option("--key", help="The same key is the same run.")
+@spoken
+def fork(line: Line, run_id: str, step: str, key: str | None, as_json: bool) -> None:
+    """Begin a run that has what the steps before one gave, and does that one and all after it anew."""
+    from onefold.terms.codec import canonical
+
+    answer = line.post("runs", run_id, "fork", body=canonical({"from": step}), headers=key_header(key))
+    give(answer, as_json, _receipt)
 
 
 @runs.command("send")

@@ -30,6 +30,7 @@ from onefold.host.modules import ModuleVerbs
 from onefold.host.parked import ParkedVerbs
 from onefold.host.passes import pass_port
 from onefold.host.reckoning import RECKONINGS, Reckoning
+from onefold.host.rerunning import RerunVerbs
 from onefold.host.runs import RunVerbs
 from onefold.host.sweep import Janitor, SweepVerbs
 from onefold.kernel.port import Port, Posting, StandIn
@@ -43,7 +44,7 @@ COUNTED_MS = 5_000  # how old the count of what is parked may be in an answer to
 GRACE_S = 10.0  # what is on its way at a stop may finish for this long
 
 
-class Host(ModuleVerbs, ForkVerbs, RunVerbs, ApprovalVerbs, ParkedVerbs, BlobVerbs, SweepVerbs):
+class Host(ModuleVerbs, ForkVerbs, RunVerbs, RerunVerbs, ApprovalVerbs, ParkedVerbs, BlobVerbs, SweepVerbs):
     """An app that runs. Build it with the world it stands on, then `open` it."""
 
     def __init__(

@@ -80,7 +80,16 @@ _DECISION: Final = {
 
 def common() -> dict[str, Any]:
     """The paths that every application has."""
-    return {**_looking_at_runs(), **_telling_runs(), **_tables(), **_modules(), **_keeping(), **_parked(), **_health()}
+    return {
+        **_looking_at_runs(),
+        **_telling_runs(),
+        **_forking_runs(),
+        **_tables(),
+        **_modules(),
+        **_keeping(),
+        **_parked(),
+        **_health(),
+    }
 
 
 def _looking_at_runs() -> dict[str, Any]:
@@ -161,6 +170,22 @@ def _telling_runs() -> dict[str, Any]:
                 parameters=_path("id", "name"),
                 body=_json(_DECISION),
                 refused=posted,
+            )
+        },
+    }
+
+
+def _forking_runs() -> dict[str, Any]:
+    return {
+        "/runs/{id}/fork": {
+            "post": _operation(
+                "fork_run",
+                "runs",
+                "Begin a run that has what the steps before one gave, and goes on from there.",
+                _RECEIPT,
+                parameters=_path("id"),
+                body=_json(of(["from"], **{"from": TEXT})),
+                refused=("409", "413", "422"),
             )
         },
     }

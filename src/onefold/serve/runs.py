@@ -38,6 +38,7 @@ class Runs:
             Route("POST", "/runs/{id}/events/{event}", self.send, CALL),
             Route("POST", "/runs/{id}/cancel", self.cancel, CANCEL),
             Route("POST", "/runs/{id}/retry", self.retry, OPERATE),
+            Route("POST", "/runs/{id}/fork", self.fork, CALL),
             Route("POST", "/runs/{id}/approvals/{name}", self.decide, OPERATE),
             Route("GET", "/parked", self.parked, OPERATE),
             Route("GET", "/parked/{id}", self.parked_show, OPERATE),
@@ -89,6 +90,14 @@ class Runs:
     async def retry(self, ask: Ask) -> Answer:
         bodies.object_of(await bodies.read(ask.scope, ask.receive), ())
         return answer((await self.host.run_retry(ask.params["id"], caller=ask.caller)).to_json())
+
+    async def fork(self, ask: Ask) -> Answer:
+        key = ask.key()
+        body = bodies.object_of(await bodies.read(ask.scope, ask.receive), ("from",))
+        step = bodies.text_in(body, "from")
+        if not step:
+            raise BadArguments([Fault("from", "must name the step to go on from")], nothing_was="forked")
+        return answer((await self.host.run_fork(ask.params["id"], step, key=key, caller=ask.caller)).to_json())
 
     async def decide(self, ask: Ask) -> Answer:
         body = bodies.object_of(await bodies.read(ask.scope, ask.receive), ("approve", "reason", "comment", "value"))
