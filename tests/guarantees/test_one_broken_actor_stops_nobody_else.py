@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -111,6 +111,27 @@ async def test_an_actor_that_waits_for_other_code_stands_in_front_of_nobody(
     said = [one for one in caplog.records if "waits" in one.getMessage()]
     assert 1 <= len(said) <= 61 * 60_000 // BEAT_MS + 2  # once a beat, not twice a second
     await released(stage, module)
+
+
+async def test_whoever_stands_behind_it_is_rung_at_their_instant(
+    stages: Stages, provider: Provider, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Not at the next look at the broken one, half a second later."""
+    broken: list[bool] = []
+    module = bank_that_breaks(broken)
+    provider.failing = [TimeoutError("down")] * 100
+    stage = await stages(module, provider.dedupes())
+    began = stage.clock.moment
+    for who, amount in (("bad", BAD), ("good", 10)):
+        await stage.host.deliver(module, Deposit("d1", who, amount), caller=stage.caller())
+        await stage.host.deliver(module, PayOut("p1", who, 5), caller=stage.caller())
+        await stage.advance("300 ms")
+        assert stage.host._core.node.evict(ActorId("bank", None, who))
+    broken.append(True)
+    caplog.set_level(logging.CRITICAL)
+    await stage.advance("61 minutes")
+    told = await stage.host.history(module, "good", caller=stage.caller())
+    assert told[-1].at == began + timedelta(minutes=60, milliseconds=300)
 
 
 # --- an alarm that was given up on ------------------------------------------------------------------
