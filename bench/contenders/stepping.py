@@ -6,7 +6,6 @@ Never: keeps a machine between two steps, which is what a durable chart cannot d
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -77,4 +76,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -7,12 +7,12 @@ Was wrong once: bytes found by digest alone. Whoever could guess a document had 
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from typing import Any
 
 from onefold.host.caller import Caller
 from onefold.host.core import MAIN, Core
+from onefold.host.rounds import Round
 from onefold.node.blob_sweep import BlobSweep
 from onefold.terms.errors import BadArguments, Fault, OnefoldError
 
@@ -49,37 +49,25 @@ class BlobJanitor:
         self._core = core
         self._sweeps: dict[str, BlobSweep] = {}
         self._turn = 0
-        self._task: asyncio.Task[None] | None = None
-        self._full = False
-
-    @property
-    def idle(self) -> bool:
-        return self._task is None or self._task.done()
+        self.round = Round("onefold blobs", self._look_through)
 
     def beat(self) -> bool:
-        """Begin a round, unless one is under way. Returns whether the round before left something to do."""
-        if self.idle:
-            self._task = asyncio.get_running_loop().create_task(self._round(), name="onefold blobs")
-        return self._full
+        """Returns whether the round before left something to do."""
+        return self.round.begin()
 
-    async def stop(self) -> None:
-        """End between two commits."""
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
-
-    async def _round(self) -> None:
+    async def _look_through(self) -> bool:
         opened = sorted(self._core.blobs)
         chosen = [opened[(self._turn + k) % len(opened)] for k in range(min(SPACES, len(opened)))]
         self._turn += len(chosen)
-        self._full = False
+        more = False
         for name in chosen:
             try:
                 cleared = await self._sweep(name).round()
             except OnefoldError as fault:
                 log.warning("the blobs of %s were not looked through: %s", name, fault)
             else:
-                self._full |= cleared.more
+                more |= cleared.more
+        return more
 
     def _sweep(self, name: str) -> BlobSweep:
         """One space's sweep. What `main` holds may be named in any space; what another holds, only there."""

@@ -7,7 +7,6 @@ Was wrong once: one sweep at night. It held every fold of the space until it was
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ from onefold.actuators.forgetting import ENDED, ended, forgotten, over, question
 from onefold.actuators.tables import RUN
 from onefold.host.caller import Caller
 from onefold.host.core import MAIN, Core, Place
+from onefold.host.rounds import Round
 from onefold.kernel.tables import TURN
 from onefold.node import sweeping
 from onefold.store.contract import Answer, AuthorSpace, Last, Refused, Row, Unknown, Verb
@@ -132,33 +132,21 @@ class Janitor:
     def __init__(self, core: Core, forget: Callable[[str], None]) -> None:
         self._core = core
         self._runs = [RunSweep(core, name, forget) for name in core.catalog.actuators]
-        self._task: asyncio.Task[None] | None = None
-        self._full = False
-
-    @property
-    def idle(self) -> bool:
-        return self._task is None or self._task.done()
+        self.round = Round("onefold janitor", self._sweep_some)
 
     def beat(self) -> bool:
-        """Begin a round, unless one is under way. Returns whether the round before left something to do."""
+        """Returns whether the round before left something to do."""
         kept = self._core.config.retention
         if not self._core.windows and kept.replies is None and kept.runs is None:
             return False
-        if self.idle:
-            self._task = asyncio.get_running_loop().create_task(self._round(), name="onefold janitor")
-        return self._full
+        return self.round.begin()
 
-    async def stop(self) -> None:
-        """End between two commits."""
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
-
-    async def _round(self) -> None:
+    async def _sweep_some(self) -> bool:
         try:
-            self._full = await self._sweep(self._core.clock.now())
+            return await self._sweep(self._core.clock.now())
         except OnefoldError as fault:
             log.warning("a sweep ended early and goes on at the next beat: %s", fault)
+            return False
 
     async def _sweep(self, now: int) -> bool:
         core, kept, more = self._core, self._core.config.retention, False
