@@ -89,7 +89,7 @@ async def test_what_is_parked_is_shown_to_its_own_principal_and_to_who_operates(
         caller = as_caller(stage, principal)
         await stage.host.deliver(bank, Deposit("d1", "a", 5), caller=caller)
         await stage.host.deliver(bank, PayOut("p1", "a", 5, minutes=100_000), caller=caller)
-    await stage.advance("12h")
+    await stage.advance("4h")
     mine = {who: await stage.host.parked_list(caller=as_caller(stage, who)) for who in ("anna", "bert", None)}
     assert [len(items) for items in mine.values()] == [1, 1, 0]
     assert mine["anna"] != mine["bert"]

@@ -16,7 +16,7 @@ from onefold.terms.errors import KeyConflict, NotFound, StoreUnavailable
 from onefold.testing.host_suite.ground import Ground, Unfulfilled, expect, hits, promise, refused
 from onefold.testing.host_suite.vault import VAULT, Act, Fact, Heard, Parcel, Promised, Reply, Vault, make
 
-LONG = "12h"  # past the last try of whatever fails each time
+LONG = "4h"  # past the last try of whatever fails each time
 TRIES = 20  # after which it is parked
 
 
@@ -192,7 +192,7 @@ async def parks(ground: Ground) -> None:
     expect("courier" in item.cause and "down" in item.cause, True, f"whether {item.cause!r} names port and fault")
     calls = len(ground.courier.calls)
     await ground.crash()
-    await ground.advance("12h")
+    await ground.advance("4h")
     expect(len(ground.courier.calls), calls, "how often it was tried")
     expect([item.id for item in await ground.parked()], [item.id], "what is parked after a crash")
 
@@ -249,7 +249,7 @@ async def dropped(ground: Ground) -> None:
 async def doubtful_and_neither(ground: Ground) -> None:
     await ground.serve(VAULT, ground.courier.neither())
     await ground.killed_in(ground.act("1", owe=("=",)), "after-send", 1)
-    await ground.advance("1 day")
+    await ground.advance("4h")
     expect(len(ground.courier.calls), 1, "how often it was called")
     item = await ground.one_parked()
     expect(item.kind, "uncertain", "what is parked")

@@ -26,7 +26,7 @@ async def rings(ground: Ground) -> None:
     await ground.act("1", wake=10 * MINUTE)
     await ground.advance("9m")
     expect((await ground.read()).rung, 0, "rings before its instant")
-    await ground.advance("12h")
+    await ground.advance("4h")
     expect((await ground.facts())[-1], Rang(due), "the fact of the alarm")
     expect((await ground.read()).rung, 1, "rings")
     expect(await ground.alarm_row(), None, "the row")
@@ -76,7 +76,7 @@ async def missed(ground: Ground) -> None:
     await ground.open()
     await ground.settle()
     expect((await ground.facts())[1:], [Rang(ground.clock.moment)], "the facts of the alarm")
-    await ground.advance("1 day")
+    await ground.advance("4h")
     expect((await ground.read()).rung, 1, "rings")
 
 
@@ -156,7 +156,7 @@ async def taken_back(ground: Ground) -> None:
     await ground.act("1", wake=MINUTE)
     await ground.act("2", wake=-1)
     facts, rung = await ground.facts(), ground.host.rung
-    await ground.advance("1 day")
+    await ground.advance("4h")
     expect(await ground.facts(), facts, "the facts")
     expect(ground.host.rung - rung, 1, "rings")
     expect(await ground.alarm_row(), None, "the row")
@@ -177,7 +177,7 @@ async def never_spins(ground: Ground) -> None:
             f"{row} backs off",
         )
     rung = ground.host.rung
-    await ground.advance("1 day")
+    await ground.advance("4h")
     expect(ground.host.rung - rung < 60, True, f"whether {ground.host.rung - rung} rings are few")
     expect(
         sorted((item.kind, item.program) for item in await ground.parked()), [("alarm", "vault")] * 2, "what is parked"
@@ -185,7 +185,7 @@ async def never_spins(ground: Ground) -> None:
     expect(any("told to" in item.cause for item in await ground.parked()), True, "whether the cause is there")
     rung = ground.host.rung
     await ground.crash()
-    await ground.advance("12h")
+    await ground.advance("4h")
     expect(ground.host.rung, 0, "rings of what is parked")
 
 
@@ -193,7 +193,7 @@ async def never_spins(ground: Ground) -> None:
 async def out_of_the_park(ground: Ground) -> None:
     for key in "abc":
         await ground.act("1", key, wake=MINUTE, mood="raises")
-    await ground.advance("6h")
+    await ground.advance("3h")
     items = {item.id: item for item in await ground.parked()}
     expect(len(items), 3, "how many are parked")
     await ground.act("2", "c", wake=MINUTE)
@@ -220,7 +220,7 @@ async def one_row(ground: Ground) -> None:
         await ground.act(f"o{n}", owe=("=",))
         await ground.advance("5s")
         expect(len(ground.courier.calls), 2 * (n + 1), "sends")
-        await ground.advance("6h")
+        await ground.advance("3h")
         expect([item.kind for item in await ground.parked()], ["alarm"], "what is parked")
     ground.courier.down(3)
     await ground.act("2", "b", wake=2_000, owe=("=",))
@@ -235,7 +235,7 @@ async def broken_wakes(ground: Ground) -> None:
     for key, add in (("a", 0), ("b", 1)):
         await ground.act("1", key, add=add, wake=MINUTE)
     await ground.serve(make(wake=_raises_for_a), ground.courier.dedupes())
-    await ground.advance("6h")
+    await ground.advance("3h")
     expect((await ground.read("b")).rung, 1, "rings of the other")
     expect([item.kind for item in await ground.parked()], ["alarm"], "what is parked")
     expect("wake was told to" in (await ground.parked())[0].cause, True, "whether it says why")
@@ -287,7 +287,7 @@ async def many_sleepers(ground: Ground) -> None:
     ground.keep(20)
     await ground.restart()
     await asyncio.gather(*(ground.act("1", f"v{n}", wake=(1 + n % 4) * MINUTE) for n in range(120)))
-    await ground.advance("1 day")
+    await ground.advance("4h")
     seen = [await ground.facts(f"v{n}") for n in range(120)]
     for n, facts in enumerate(seen):
         planned, rang = facts

@@ -42,7 +42,7 @@ async def lists(ground: Ground) -> None:
     ground.courier.down(99)
     for who in ("a", "b"):
         await ground.deliver(Act("1", f"of {who}", add=1, owe=("=",)), who)
-    await ground.advance("12h")
+    await ground.advance("4h")
     for who, other in (("a", "b"), ("b", "a")):
         own = ground.caller(who, rights=("call", "read"))
         page = await ground.host.actors("vault", caller=own)
