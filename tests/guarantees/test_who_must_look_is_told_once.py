@@ -12,8 +12,8 @@ import pytest
 from aiosmtpd.smtp import SMTP
 from pydantic import BaseModel
 
-from onefold import Actuator, Decision, Module, Run, actuator
-from onefold.terms.errors import NotFound
+from onefold import Actuator, Decision, Module, Run, Step, actuator, port
+from onefold.terms.errors import LoadRefused, NotFound
 from onefold.testing import Stage
 from tests.guarantees import shop
 from tests.guarantees.conftest import Stages
@@ -308,3 +308,12 @@ async def test_probes_cost_one_count_and_wake_nobody(alerted: Stage, provider: P
     for _ in range(3):
         assert (await alerted.host.ready())["parked"] == 1
     assert alerted.host.resident_count == 0
+
+
+async def test_a_part_with_the_name_of_the_alerts_port_is_refused_where_alerts_are_set(stages: Stages) -> None:
+    @port.dedupes("alert")
+    async def alert(step: Step, body: shop.Transfer) -> None: ...
+
+    await stages(bank, alert)
+    with pytest.raises(LoadRefused, match="give this port another name"):
+        await stages(bank, alert, store_name="other", settings=TOLD)
