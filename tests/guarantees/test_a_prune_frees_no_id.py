@@ -156,6 +156,11 @@ async def test_a_prune_cut_off_anywhere_leaves_a_whole_state_and_is_finished_by_
     stage.live_on()
     await stage.open()
     assert (await stage.host.read(module, "a", caller=caller)).balance == 13
+    left = await history(stage, module)
+    assert [row.seq for row in left] == list(range(left.begins, left.begins + len(left)))  # no fact is missing inside
+    assert left.begins == 1 or isinstance(left[0].fact, Balance)
+    page = await stage.host.facts("bank", "a", after=2, limit=100, caller=caller)
+    assert [item["seq"] for item in page.items] == [row.seq for row in left if row.seq > 2]
     await filled(stage, module, 20)
     taken = await stage.host.prune(module, "a", caller=caller)
     assert (await history(stage, module))[0].seq == taken.begins

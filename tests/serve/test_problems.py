@@ -81,3 +81,18 @@ def test_only_a_run_that_went_wrong_is_a_failure() -> None:
     assert isinstance(parked, RunParked)
     assert "step b where a was." in str(parked)
     assert "cancelled." in str(failure({**base, "status": "cancelled"}))
+
+
+@pytest.mark.parametrize("got", ["v" * 900_000, ["v" * 900_000], {"v" * 900_000: 1}, b"v" * 900_000])
+def test_an_answer_does_not_send_back_all_that_came(got: Any) -> None:
+    answer = told(BadArguments([Fault("f" * 900_000, "is wrong", got)] * 1_000), "/here")
+    assert len(answer.body) < 100_000
+    picture: Any = parse(answer.body)
+    assert picture["errors"][0]["got"].endswith("…")
+    assert len(spoken("tool", BadArguments([Fault("f" * 900_000, "is wrong", got)] * 1_000))) < 100_000
+
+
+def test_what_came_is_sent_back_as_it_was_where_it_is_short() -> None:
+    faults = [Fault("a", "is wrong", got) for got in ("x", 1, 1.5, True, [1, "x"], {"a": 1})]
+    picture: Any = parse(told(BadArguments(faults), "/here").body)
+    assert [error["got"] for error in picture["errors"]] == ["x", 1, 1.5, True, [1, "x"], {"a": 1}]

@@ -11,6 +11,7 @@ import pytest
 from onefold.terms import errors
 from onefold.terms.damage import BlobDamaged
 from onefold.terms.errors import BadArguments, Fault, Finding, LoadRefused, OnefoldError
+from onefold.terms.limits import MAX_FAULTS
 
 FAULTS = [Fault("amount", "must be at most 500", 900)]
 # The table of the public API: the error, its HTTP status, whether the same may be sent again, the command's exit.
@@ -87,3 +88,11 @@ def test_every_error_has_a_way_to_tell_whose_fault_it_is() -> None:
     ]
     assert [kind for kind in found if kind is not OnefoldError and not issubclass(kind, roots)] == []
     assert len({kind.code for kind in found}) == len(found)
+
+
+def test_a_refusal_is_short_however_much_was_wrong_with_however_long_a_value() -> None:
+    faults = [Fault("f" * 10_000, "is not known", "v" * 10_000)] * 100_000
+    refused = BadArguments(faults)
+    assert len(refused.faults) == MAX_FAULTS + 1
+    assert refused.faults[-1].problem == f"has {100_000 - MAX_FAULTS} more faults"
+    assert len(str(refused)) < 500 * (MAX_FAULTS + 1)

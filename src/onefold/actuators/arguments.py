@@ -7,13 +7,14 @@ Was wrong once: pydantic's own report. Models read its links and called with the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from onefold.terms.errors import BadArguments, Fault
 from onefold.terms.ids import nearest
+from onefold.terms.limits import MAX_FAULTS
 
 if TYPE_CHECKING:  # whoever has a model has imported pydantic; an app without one need not
     from pydantic import BaseModel, ValidationError
@@ -29,7 +30,9 @@ def check_arguments(model: type[BaseModel] | None, properties: Mapping[str, Any]
     if not isinstance(sent, dict):
         raise BadArguments([Fault("", "the arguments must be one object", sent)])
     given = {key: value for key, value in sent.items() if key in properties or key not in INJECTED}
-    faults = [_unknown(key, value, given, properties) for key, value in given.items() if key not in properties]
+    near = [name for name in properties if name not in given]
+    strange = [(key, value) for key, value in given.items() if key not in properties]
+    faults = [_unknown(key, value, near if n < MAX_FAULTS else ()) for n, (key, value) in enumerate(strange)]
     if model is None:
         if faults:
             raise BadArguments(faults)
@@ -54,8 +57,8 @@ def check_arguments(model: type[BaseModel] | None, properties: Mapping[str, Any]
     raise BadArguments(faults)
 
 
-def _unknown(key: str, value: Any, given: Mapping[str, Any], properties: Mapping[str, Any]) -> Fault:
-    close = nearest(key, [name for name in properties if name not in given])
+def _unknown(key: str, value: Any, near: Sequence[str]) -> Fault:
+    close = nearest(key, near)
     return Fault(key, f"is not known; did you mean {close!r}?" if close else "is not known", value)
 
 

@@ -18,7 +18,7 @@ from onefold.host.caller import Caller
 from onefold.host.core import Core
 from onefold.kernel.alarm import soonest
 from onefold.kernel.module import Module
-from onefold.kernel.prune import PRUNED, Pruned, older
+from onefold.kernel.prune import PRUNED, Pruned, lost, older
 from onefold.kernel.reading import Unreadable, read_facts
 from onefold.kernel.rebuild import newest
 from onefold.kernel.tables import ACTOR, ALARM, TURN
@@ -230,9 +230,10 @@ class ModuleVerbs:
         (page,) = await space.look(newest(number, HISTORY))
         while page:
             told = list(takewhile(lambda row: int(row[_SEQ] or 0) > after and row[_FACTS] != PRUNED, page))
-            turns += told
+            begins = next((n for n, row in enumerate(told, 1) if lost(row[_FACTS])), None)
+            turns += told[:begins]
             prev = page[-1][_PREV]
-            if len(told) < len(page) or prev is None:
+            if begins or len(told) < len(page) or prev is None:
                 break
             (page,) = await space.look(older(number, prev, HISTORY))
         return turns[::-1]

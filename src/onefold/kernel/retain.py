@@ -3,10 +3,11 @@
 For: the edge of a window, and the writes that free ids and take replies away.
 Never: reads a clock; takes a fact (prune does); frees an id that has no window.
 Was wrong once: an id counted for as long as its row was there. Whether a repeat counted then hung on
-when somebody had last swept.
+when somebody had last swept. And mail lapsed like any event: cut off before its sender was told, it counted twice.
 
 An id with a window counts from its turn's instant up to, and not at, the instant plus the window. A turn
-whose id was freed keeps its place, its facts and its number; its event reads `f/` and its own number.
+whose id was freed keeps its place, its facts and its number; its event reads `f/` and its own number. Mail never lapses in
+a fold: only its own owed row can bring it again, and as long as that stands a sweep leaves its id and its reply.
 """
 
 from __future__ import annotations
@@ -14,15 +15,20 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from onefold.kernel.port import DELIVER
 from onefold.kernel.prune import EMPTY, FREED, PRUNED
-from onefold.kernel.tables import TURN
+from onefold.kernel.tables import ACTOR, OWED, TURN
 from onefold.store.contract import Cas, Cell, Query, Row
+from onefold.terms.ids import ActorId, delivered_id, leaving_key, principal_of
 
 LOOK = 512  # turns a look and a commit of a sweep: folds beside it wait about as long as beside one of their own
-LAPSING = ("d/", "m/")  # ids that others chose: one that comes again after its window is a new event
-FREEABLE = (*LAPSING, "o/")  # an answer is kept as long; its owed row went with it, so that none comes again
+LAPSING = "d/"  # ids that others chose: one that comes again after its window is a new event
+FREEABLE = (LAPSING, "m/", "o/")  # kept as long; what could bring one of the last two again is gone, see `untold`
 
 _N, _EVENT, _AT = TURN.at["n"], TURN.at["event"], TURN.at["at"]
+_KIND, _WHOSE, _KEY = ACTOR.at["kind"], ACTOR.at["principal"], ACTOR.at["key"]
+_OWES, _OWED_KEY = OWED.at["actor"], OWED.at["key"]
+AFTER_DELIVER = DELIVER[:-1] + chr(ord(DELIVER[-1]) + 1)
 _REPLY, _FACTS, _PREV = TURN.at["reply"], TURN.at["facts"], TURN.at["prev"]
 
 
@@ -92,6 +98,24 @@ def removable(rows: Iterable[Row], kept: Container[int], newest: Container[int])
         else:
             stays.add(n)
     return list(gone.values())
+
+
+def mailed(rows: Iterable[Row]) -> bool:
+    """Whether any of these turns folded what another actor owed."""
+    return any(str(row[_EVENT]).startswith("m/") for row in rows)
+
+
+def posted(n: int, limit: int) -> Query:
+    """Mail that is still owed, from the row after number `n` on."""
+    return Query(
+        OWED, where=(("n", ">", n), ("port", ">=", DELIVER), ("port", "<", AFTER_DELIVER)), order=("n",), limit=limit
+    )
+
+
+def untold(rows: Iterable[Row], actors: Iterable[Row]) -> set[str]:
+    """The events that these owed rows bring, should they be sent again. actors: of whom they are."""
+    who = {row[0]: ActorId(str(row[_KIND]), principal_of(str(row[_WHOSE])), str(row[_KEY])) for row in actors}
+    return {delivered_id(leaving_key(who[row[_OWES]], str(row[_OWED_KEY]))) for row in rows if row[_OWES] in who}
 
 
 def holds_reply(row: Row) -> bool:

@@ -12,8 +12,20 @@ from collections.abc import Awaitable, Callable, Generator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from onefold.kernel.retain import LOOK, after, aged, freed, holds_id, holds_reply, removable, unreplied
-from onefold.kernel.tables import ACTOR, SWEPT, TURN
+from onefold.kernel.retain import (
+    LOOK,
+    after,
+    aged,
+    freed,
+    holds_id,
+    holds_reply,
+    mailed,
+    posted,
+    removable,
+    unreplied,
+    untold,
+)
+from onefold.kernel.tables import ACTOR, OWED, SWEPT, TURN
 from onefold.store.contract import (
     Answer,
     Append,
@@ -33,7 +45,8 @@ from onefold.terms.errors import OutcomeUnknown
 
 REPLIES = "replies"
 
-_N, _ACTOR, _PREV = TURN.at["n"], TURN.at["actor"], TURN.at["prev"]
+_N, _ACTOR, _PREV, _EVENT = TURN.at["n"], TURN.at["actor"], TURN.at["prev"], TURN.at["event"]
+_OWES = OWED.at["actor"]
 
 Choice = Callable[[Space, Sequence[Row]], Awaitable[tuple[int, list[Write]]]]
 
@@ -67,7 +80,7 @@ async def _go(space: Space, what: str, choose: Choice, upto: int, now: int, look
     while more and (looks is None or done < looks):
         (rows,) = await space.look(after(place, LOOK))
         look = aged(rows, place, upto, now, LOOK)
-        chosen, writes = await choose(space, look.turns)
+        chosen, writes = await choose(space, await _told(space, look.turns))
         if look.upto > place and not dry:
             await committed(space, (*writes, _moved(what, told, look.upto)), f"the sweep of {what}")
             told = look.upto
@@ -75,6 +88,26 @@ async def _go(space: Space, what: str, choose: Choice, upto: int, now: int, look
         count += chosen
         done += 1
     return Swept(count, more)
+
+
+async def _told(space: Space, turns: Sequence[Row]) -> Sequence[Row]:
+    """These turns without mail whose sender may still send it again, and will ask for its reply.
+
+    Such a turn is passed over for good: there are few, and to come back for them each sweep would keep a list.
+    """
+    if not mailed(turns):
+        return turns
+    waits: set[str] = set()
+    place, more = 0, True
+    while more:
+        (rows,) = await space.look(posted(place, LOOK))
+        more = len(rows) == LOOK
+        if rows:
+            place = int(rows[-1][0] or 0)
+            actors: list[Row] = [(n,) for n in {row[_OWES]: None for row in rows}]
+            (named,) = await space.look(Query(ACTOR, on=("n",), keys=actors))
+            waits |= untold(rows, named)
+    return [row for row in turns if str(row[_EVENT]) not in waits] if waits else turns
 
 
 def _moved(what: str, told: int | None, upto: int) -> Write:

@@ -26,6 +26,8 @@ from onefold.terms.errors import (
     RunParked,
     TooLarge,
 )
+from onefold.terms.faults import short
+from onefold.terms.limits import MAX_KEY_BYTES
 
 PROBLEM = b"application/problem+json"
 
@@ -127,10 +129,18 @@ def problem(error: OnefoldError, instance: str) -> dict[str, Any]:
 
 
 def _fault(fault: Fault) -> dict[str, Any]:
-    told: dict[str, Any] = {"field": fault.field, "problem": fault.problem}
+    told: dict[str, Any] = {"field": short(fault.field), "problem": fault.problem}
     if fault.got is not None:
-        told["got"] = fault.got if isinstance(fault.got, str | int | float | bool | list | dict) else str(fault.got)
+        told["got"] = _got(fault.got)
     return told
+
+
+def _got(got: Any) -> Any:
+    """What came, as JSON; of much, its beginning as text: who sent it has it."""
+    if isinstance(got, int | float | bool):
+        return got
+    text = got if isinstance(got, str) else repr(got)
+    return short(text) if len(text) > MAX_KEY_BYTES or not isinstance(got, list | dict) else got
 
 
 def told(error: OnefoldError, instance: str) -> Told:

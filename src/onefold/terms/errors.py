@@ -26,6 +26,7 @@ from typing import Any, ClassVar, Literal
 
 from onefold.terms.faults import Fault as Fault
 from onefold.terms.faults import Finding as Finding
+from onefold.terms.faults import few
 from onefold.terms.faults import short as _short
 
 Retry = Literal["never", "same"]
@@ -63,12 +64,12 @@ class CallerError(OnefoldError):
 
 
 class BadArguments(CallerError):
-    """What was sent cannot be taken. `faults` has one entry a field."""
+    """What was sent cannot be taken. `faults` has one entry a field; of very many, the first and how many more."""
 
     title: ClassVar[str] = "Bad arguments"
 
     def __init__(self, faults: Sequence[Fault], *, nothing_was: str = "started") -> None:
-        self.faults = tuple(faults)
+        self.faults = few(faults)
         self.nothing_was = nothing_was
         super().__init__(f"Nothing was {nothing_was}. " + " ".join(f"{f}." for f in self.faults))
 

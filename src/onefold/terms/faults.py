@@ -2,13 +2,17 @@
 
 For: the parts of an error that has many. `errors` gives both to everybody.
 Never: raised; they are carried by BadArguments and LoadRefused.
-Was wrong once: one sentence for all faults. An agent mended the first and sent the rest again.
+Was wrong once: one sentence for all faults. An agent mended the first and sent the rest again. And all faults of
+whatever came, with all of it: a body of one megabyte was answered with fifteen.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
+
+from onefold.terms.limits import MAX_FAULTS, MAX_KEY_BYTES
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +25,7 @@ class Fault:
 
     def __str__(self) -> str:
         sent = "" if self.got is None else f"; sent {short(self.got)}"
-        return f"{self.field}: {self.problem}{sent}" if self.field else f"{self.problem}{sent}"
+        return f"{short(self.field)}: {self.problem}{sent}" if self.field else f"{self.problem}{sent}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +40,12 @@ class Finding:
         return f"{self.where}: {self.problem}"
 
 
-def short(value: object, limit: int = 200) -> str:
+def few(faults: Sequence[Fault]) -> tuple[Fault, ...]:
+    """The first MAX_FAULTS of these, and how many more there are."""
+    more = len(faults) - MAX_FAULTS
+    return tuple(faults) if more <= 0 else (*faults[:MAX_FAULTS], Fault("", f"has {more} more faults"))
+
+
+def short(value: object, limit: int = MAX_KEY_BYTES) -> str:
     text = str(value) if isinstance(value, str | int | float) else repr(value)
     return text if len(text) <= limit else f"{text[: limit - 1]}…"

@@ -226,7 +226,9 @@ def check_name(name: object, kind: str, *, dots: bool = False) -> str:
 
 
 def nearest(word: str, words: Collection[str]) -> str | None:
-    """The word that was perhaps meant, or None when nothing is close."""
+    """The word that was perhaps meant, or None when nothing is close. No name is very long: such a one is no slip."""
+    if not words or len(word) > MAX_KEY_BYTES:
+        return None
     from difflib import get_close_matches  # only ever needed for a refusal
 
     lowered = {w.lower(): w for w in words}

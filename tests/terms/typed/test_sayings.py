@@ -349,3 +349,23 @@ def test_a_thousand_faults_are_not_all_told() -> None:
         codec_of(list[int]).from_json(["x"] * 1000)
     assert len(refused.value.faults) == MAX_FAULTS + 1
     assert str(refused.value.faults[-1]) == "has 950 more faults"
+
+
+def test_very_many_wrong_items_are_counted_and_the_hints_are_for_those_that_are_told(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A look for the nearest name takes longer than all else: a body of a megabyte held everybody for seconds."""
+    asked: list[str] = []
+    monkeypatch.setattr(
+        "onefold.terms.typed.classes.nearest", lambda word, words: asked.append(word) if words else None
+    )
+    for codec, json in (
+        (codec_of(Deposit), {**GOOD, **{f"amuont{n}": 1 for n in range(1_000)}}),
+        (codec_of(list[Deposit]), [{**GOOD, "amuont": 1}] * 1_000),
+        (codec_of(dict[str, Deposit]), {str(n): {**GOOD, "amuont": 1} for n in range(1_000)}),
+    ):
+        asked.clear()
+        with pytest.raises(BadArguments) as refused:
+            codec.from_json(json)
+        assert str(refused.value.faults[-1]) == "has 950 more faults"
+        assert len(asked) <= MAX_FAULTS + 1

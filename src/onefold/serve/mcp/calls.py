@@ -9,7 +9,6 @@ one. A fault is a result, in words.
 
 from __future__ import annotations
 
-import difflib
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -27,6 +26,8 @@ from onefold.serve.routes import idempotency_key
 from onefold.serve.version import version
 from onefold.terms.codec import parse
 from onefold.terms.errors import BadArguments, Fault, OnefoldError
+from onefold.terms.ids import nearest
+from onefold.terms.limits import MAX_FAULTS
 
 log = logging.getLogger("onefold.serve")
 
@@ -94,8 +95,8 @@ class Calls:
         return tool in self._runs or (tool in self._actuators and only in (None, tool))
 
     def unknown(self, tool: str, names: list[str]) -> str:
-        near = difflib.get_close_matches(tool, names, 1)
-        return f"Unknown tool {tool[:64]!r}.{f' Did you mean {near[0]!r}?' if near else ''}"
+        near = nearest(tool, names)
+        return f"Unknown tool {tool[:64]!r}.{f' Did you mean {near!r}?' if near else ''}"
 
     async def call(self, tool: str, request: Request) -> dict[str, Any]:
         """The tool's result; every fault becomes one in words. Raises: ClientGone."""
@@ -187,8 +188,8 @@ class _Given:
         self._faults: list[Fault] = []
         for name in arguments:
             if name not in known:
-                near = difflib.get_close_matches(name, known, 1)
-                hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(known)}"
+                near = nearest(name, known if len(self._faults) < MAX_FAULTS else ())
+                hint = f"did you mean {near}?" if near else f"there are {', '.join(known)}"
                 self._faults.append(Fault(name, f"is not an argument here; {hint}"))
 
     def text(self, name: str, *, needed: bool = False, among: Sequence[str] = ()) -> str | None:

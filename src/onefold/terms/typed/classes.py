@@ -19,6 +19,7 @@ from msgspec import NODEFAULT, UNSET, UnsetType
 from onefold.terms.codec import Json, below, shown
 from onefold.terms.errors import Fault
 from onefold.terms.ids import nearest
+from onefold.terms.limits import MAX_FAULTS
 from onefold.terms.typed.node import PROGRAM_FAULTS, Mode, Node, Schema, Turn, Unfit, UnknownTag, as_json
 from onefold.terms.typed.sayings import say
 
@@ -72,10 +73,11 @@ class ClassNode(Node):
             return [Fault(path, "must be an object", shown(json))]
         if self.tag is not None and (wrong := self.wrong_tag(json, path, (self.tag,))):
             return [wrong]
-        faults = []
+        faults: list[Fault] = []
         for key in json:
             if key not in self.by_wire and not (key == TAG and self.tag):
-                close = nearest(key, [name for name in self.by_wire if name not in json])
+                near = [name for name in self.by_wire if name not in json] if len(faults) < MAX_FAULTS else ()
+                close = nearest(key, near)
                 faults.append(
                     Fault(below(path, key), f"is not known; did you mean {close}?" if close else "is not known")
                 )

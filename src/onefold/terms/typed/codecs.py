@@ -17,7 +17,6 @@ import msgspec
 from onefold.terms import codec
 from onefold.terms.codec import Json, below, shown, text_problem
 from onefold.terms.errors import BadArguments, Fault
-from onefold.terms.limits import MAX_FAULTS
 from onefold.terms.typed.build import Builder
 from onefold.terms.typed.declared import told
 from onefold.terms.typed.node import PROGRAM_FAULTS, Mode, Node, Schema, Unfit, UnknownKind, UnknownTag, referred
@@ -186,11 +185,11 @@ class Codec(Generic[T]):
         faults = self.node.explain(json, path)
         for found in faults:
             if isinstance(found, UnknownTag):
-                raise UnknownKind(found.got, _some(faults), nothing_was=nothing_was) from None
+                raise UnknownKind(found.got, faults, nothing_was=nothing_was) from None
         if not faults:  # the explanation saw nothing: let what was seen first stand
             problem = fault.problem if isinstance(fault, Unfit) else say(cast(Exception, fault), self.node.must)
             faults = [Fault(path, problem, shown(json))]
-        raise BadArguments(_some(faults), nothing_was=nothing_was) from None
+        raise BadArguments(faults, nothing_was=nothing_was) from None
 
     def _refuse_bytes(self, raw: bytes, fault: BaseException, *, many: bool) -> NoReturn:
         json = codec.parse(raw, "what was stored")
@@ -216,14 +215,8 @@ class Codec(Generic[T]):
         return f"Codec({told(self.annotation)})"
 
 
-def _some(faults: list[Fault]) -> list[Fault]:
-    """As many faults as may be told, and how many more there are."""
-    more = len(faults) - MAX_FAULTS
-    return faults if more <= 0 else [*faults[:MAX_FAULTS], Fault("", f"has {more} more faults")]
-
-
 def _bad(faults: list[Fault]) -> BadArguments:
-    return BadArguments(_some(faults), nothing_was="stored")
+    return BadArguments(faults, nothing_was="stored")
 
 
 def _difference(sent: Any, found: Any, path: str) -> Fault | None:
