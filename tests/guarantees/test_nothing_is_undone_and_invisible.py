@@ -98,6 +98,36 @@ async def test_a_port_that_can_be_asked_is_asked_after_a_doubtful_send(stages: S
     assert PaidOut("p1", "found") in await facts(stage)
 
 
+async def test_a_send_that_raised_after_it_acted_is_not_repeated_blindly(stages: Stages, provider: Provider) -> None:
+    """The provider paid, and its answer was lost: who cannot dedupe is asked, or a person is."""
+    provider.lose_answers = 1
+    stage = await stages(bank, provider.lookup())
+    await pay(stage)
+    await stage.advance("1h")
+    assert len(provider.calls) == 1
+    assert PaidOut("p1", "found") in await facts(stage)
+
+
+async def test_a_send_that_raised_through_a_port_that_can_do_neither_waits_for_a_person(
+    stages: Stages, provider: Provider
+) -> None:
+    provider.lose_answers = 1
+    stage = await stages(bank, provider.neither())
+    await pay(stage)
+    await stage.advance("1 day")
+    await stage.crash()
+    await stage.advance("1 day")
+
+    assert len(provider.calls) == 1
+    (item,) = await stage.host.parked_list(caller=stage.caller())
+    assert item.kind == "uncertain"
+    assert "TimeoutError: the answer was lost" in item.cause
+    await stage.host.parked_retry(item.id, caller=stage.caller())
+    await stage.settle()
+    assert len(provider.calls) == 2
+    assert PaidOut("p1", "ref 1") in await facts(stage)
+
+
 async def test_a_port_that_can_be_asked_and_never_heard_of_it_is_sent_to(stages: Stages, provider: Provider) -> None:
     stage = await stages(bank, provider.lookup())
 

@@ -12,8 +12,10 @@ from onefold.kernel.drain import (
     UNCERTAIN,
     after_failure,
     again,
+    asks_first,
     attempt,
     before_send,
+    fell,
     given_up,
     looked_at,
     moved,
@@ -42,6 +44,28 @@ def row(*, tries: int = 0, state: str = "ready", found: bool = False) -> Outstan
 )
 def test_what_must_happen_before_the_first_byte(promise: Promise, owed: Outstanding, expected: str) -> None:
     assert before_send(promise, owed) == expected
+
+
+def test_whether_a_send_that_raised_acted_is_as_unknown_as_after_a_death() -> None:
+    begun = attempt(row())
+    for promise in ("dedupes", "lookup"):
+        assert fell(promise, begun, 0, "no answer", acted=True) == after_failure(begun, 0, "no answer")
+    doubtful = fell("neither", begun, 0, "no answer", acted=True)
+    assert (doubtful.next_at, doubtful.state, doubtful.error) == (None, "uncertain", "no answer")
+    before = fell("neither", begun, 0, "its body cannot be read", acted=False)
+    assert before == after_failure(begun, 0, "its body cannot be read")
+
+
+def test_a_port_that_can_be_asked_is_asked_from_the_second_try_on() -> None:
+    begun = attempt(row())
+    failed = after_failure(begun, 0, "no answer")
+    assert [asks_first("lookup", owed) for owed in (row(), begun, failed, again(failed, 5))] == [
+        False,
+        True,
+        True,
+        True,
+    ]
+    assert not any(asks_first(promise, failed) for promise in ("dedupes", "neither"))
 
 
 def test_failures_back_off_to_a_bound_and_end_in_a_park() -> None:

@@ -278,15 +278,14 @@ class Far:
     """The other side of the ports "pay" (dedupes), "ask" (lookup) and "wire" (neither).
 
     calls: (port, key, body) of everything that reached it. done: by key, the receipts given for it.
-    raised: by key, how often it did what was asked and the answer was lost. insisted: by key, how often a person
-    wanted it tried again. held: calls kept waiting.
+    insisted: by key, how often a person wanted it tried again. held: calls kept waiting. In the mood "forgetful" it
+    does what is asked, and the answer is lost.
     """
 
     def __init__(self) -> None:
         self.mood: Mood = "well"
         self.calls: list[tuple[str, str, Pay]] = []
         self.done: dict[str, list[int]] = {}
-        self.raised: dict[str, int] = {}
         self.insisted: dict[str, int] = {}
         self.held = self.ever_held = 0
         self._free = asyncio.Event()
@@ -313,7 +312,6 @@ class Far:
         number = len(self.calls)
         self.done.setdefault(step.key, []).append(number)
         if self.mood == "forgetful":
-            self.raised[step.key] = self.raised.get(step.key, 0) + 1
             raise TimeoutError("the answer was lost")
         return Receipt(number)
 

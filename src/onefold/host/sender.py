@@ -20,7 +20,7 @@ from typing import Any
 
 from onefold.kernel.alert import is_alert
 from onefold.kernel.blob import pointed
-from onefold.kernel.drain import after_failure, attempt, before_send, given_up, uncertain, without_port
+from onefold.kernel.drain import asks_first, attempt, before_send, fell, given_up, uncertain, without_port
 from onefold.kernel.fold import Outstanding, leaving
 from onefold.kernel.module import Module
 from onefold.kernel.port import Inner, Local, Port, StandIn, Step, unstopped
@@ -137,7 +137,7 @@ class Sender:
                 return
             if await self._void(resident, item):
                 return
-            before = before_send(port.promise, item)
+            before, find = before_send(port.promise, item), asks_first(port.promise, item)
             if before == "commit attempt":
                 item = attempt(item)
                 item.in_flight = True
@@ -148,7 +148,7 @@ class Sender:
             elif before == "give up":
                 await self._change(at, given_up(item))
                 return
-            answer = await self._ask(resident, port, item, find=before == "look up")
+            answer = await self._ask(resident, port, item, find=find)
             if answer is not _FELL:
                 await self._confirm(resident, item, answer)
         except OnefoldError as fault:
@@ -175,6 +175,7 @@ class Sender:
 
     async def _ask(self, resident: Resident, port: Port[Any, Any], item: Outstanding, *, find: bool) -> Any:
         """Call the port with the sealed bytes. What it gave back, or _FELL when the try failed."""
+        acted = False
         try:
             aside = pointed(item.body)  # checked against their digest before each send
             sealed = item.body if aside is None else await self._fetch(resident.at, aside)
@@ -195,6 +196,7 @@ class Sender:
                 function: Callable[..., Any] = port.function
                 if self._stand_in is not None:
                     function = self._stand_in(function, step, port.name)
+                acted = True
                 if port.is_async:
                     answer = await function(step, body)
                 else:
@@ -204,16 +206,18 @@ class Sender:
         except asyncio.CancelledError:
             if self._closing:
                 raise
-            await self._fell(resident.at, item, "it cancelled itself")
+            await self._fell(resident.at, item, "it cancelled itself", acted=acted)
         except PortFailed as fault:
-            await self._fell(resident.at, item, str(fault.why or fault))
+            await self._fell(resident.at, item, str(fault.why or fault), acted=acted)
         except Exception as fault:  # noqa: BLE001 - the door: whatever a port raises is a try that failed
-            await self._fell(resident.at, item, f"{type(fault).__name__}: {fault}")
+            await self._fell(resident.at, item, f"{type(fault).__name__}: {fault}", acted=acted)
         return _FELL
 
-    async def _fell(self, at: ActorId, item: Outstanding, why: str) -> None:
+    async def _fell(self, at: ActorId, item: Outstanding, why: str, *, acted: bool) -> None:
         self.failures += 1
-        changed = after_failure(item, self._now(), why[:ERROR_CHARS])
+        port = self._ports[item.port]
+        assert isinstance(port, Port)  # nothing is sent to any other
+        changed = fell(port.promise, item, self._now(), why[:ERROR_CHARS], acted=acted)
         if changed.next_at is None:
             log.error("parked: %s of %s %s through %s: %s", item.key, at.kind, at.key, item.port, why)
         await self._change(at, changed)
@@ -235,7 +239,8 @@ class Sender:
                 return  # nobody waits for a row to go; if its commit fails the row is found and sent again
             await self._node.fold(at, event, b"", decide, removes=item.n, replies=False, probe=item.found)
         except (DecideFailed, TooLarge, BadArguments, TypeError) as fault:
-            await self._fell(at, item, f"it was sent, but its answer could not be folded: {fault}")
+            why = f"it was sent, but its answer could not be folded: {fault}"
+            await self._fell(at, item, why, acted=not isinstance(answer, Dropped))
 
 
 def hears(module: Module[Any, Any, Any, Any, Any], item: Outstanding, answer: Any) -> tuple[str | None, Decide | None]:

@@ -42,6 +42,11 @@ def before_send(promise: Promise, row: Outstanding) -> Before:
     return "commit attempt"
 
 
+def asks_first(promise: Promise, row: Outstanding) -> bool:
+    """Whether the port is asked before it is sent to: an earlier try of this row may have acted, however it ended."""
+    return promise == "lookup" and (row.state == "sending" or row.error is not None)
+
+
 def looked_at(row: Outstanding, now: int) -> int:
     """When an outstanding row must be looked at again, should nobody come back to it before.
 
@@ -65,9 +70,9 @@ def attempt(row: Outstanding) -> Outstanding:
     return replace(row, tries=row.tries + 1, state="sending", found=True)
 
 
-def uncertain(row: Outstanding) -> Outstanding:
+def uncertain(row: Outstanding, why: str = UNCERTAIN) -> Outstanding:
     """The row parked for a person: whether it was sent cannot be known."""
-    return replace(row, next_at=None, state="uncertain", error=UNCERTAIN, in_flight=False)
+    return replace(row, next_at=None, state="uncertain", error=why, in_flight=False)
 
 
 def again(row: Outstanding, now: int) -> Outstanding:
@@ -85,6 +90,16 @@ def moved(row: Outstanding) -> Outstanding:
     """A row found in the store whose send has got somewhere: what it gets to counts anew, or a long
     one that is cut off often would be given up on."""
     return replace(row, tries=0, state="ready", error=None, found=False)
+
+
+def fell(promise: Promise, row: Outstanding, now: int, error: str, *, acted: bool) -> Outstanding:
+    """The row after a try that failed at `now` (ms). acted: the port had been called, so that it may have acted.
+
+    What a port raises does not say whether it acted: an answer that was lost looks like a refusal.
+    """
+    if acted and promise == "neither":
+        return uncertain(row, error)
+    return after_failure(row, now, error)
 
 
 def after_failure(row: Outstanding, now: int, error: str, limit: int = LIMIT) -> Outstanding:

@@ -183,10 +183,10 @@ def dedupes(name: str) -> Callable[[Callable[[Step, B], Awaitable[A]]], Port[B, 
 def lookup(
     name: str, *, find: Callable[[Step, B], Awaitable[A | None]]
 ) -> Callable[[Callable[[Step, B], Awaitable[A]]], Port[B, A]]:
-    """After a doubtful send `find(step, body)` is asked; None means that it never happened."""
+    """After a doubtful send, one that was cut off or that raised, `find(step, body)` is asked; None: it never happened."""
     return _port(name, "lookup", find)
 
 
 def neither(name: str) -> Callable[[Callable[[Step, B], Awaitable[A]]], Port[B, A]]:
-    """The other side can do neither: a doubtful send is parked as uncertain, for a person."""
+    """The other side can do neither: a doubtful send, one that was cut off or that raised, waits for a person."""
     return _port(name, "neither")

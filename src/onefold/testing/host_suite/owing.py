@@ -253,6 +253,11 @@ async def doubtful_and_neither(ground: Ground) -> None:
     expect(len(ground.courier.calls), 1, "how often it was called")
     item = await ground.one_parked()
     expect(item.kind, "uncertain", "what is parked")
+    ground.courier.down(1)
+    await ground.act("2", "b", owe=("=",))
+    await ground.advance("1 day")
+    expect(len(ground.courier.calls), 2, "how often it was called, once with a fault that hides whether it acted")
+    expect([item.kind for item in await ground.parked()], ["uncertain"] * 2, "what is parked")
 
 
 @promise("a port that can be asked is asked after a doubtful send, and called again only when it knows of none")
@@ -264,9 +269,13 @@ async def doubtful_and_lookup(ground: Ground) -> None:
     await ground.serve(VAULT, ground.courier.lookup([]))
     await ground.killed_in(ground.act("2", owe=("=",)), "before-send", 1)
     await ground.advance("1h")
+    await ground.serve(VAULT, ground.courier.lookup(["kept"]))
+    ground.courier.down(1)
+    await ground.act("3", owe=("=",))
+    await ground.advance("1h")
     words = [(fact.name, fact.word) for fact in await ground.facts() if isinstance(fact, Heard)]
-    expect(words, [("1", "found"), ("2", "ok")], "the answers")
-    expect(len(ground.courier.calls), 2, "how often it was called")
+    expect(words, [("1", "found"), ("2", "ok"), ("3", "kept")], "the answers")
+    expect(len(ground.courier.calls), 3, "how often it was called")
 
 
 @promise("what is owed to a port that no part provides waits, and leaves once one does")
