@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
 import pytest
 
 from onefold import Decision, Module, Owed, Step, port
+from onefold.host import parked
 from onefold.host.caller import Caller
 from onefold.terms.errors import KeyConflict, NotFound
 from onefold.testing import Stage
@@ -144,3 +146,38 @@ async def test_one_decision_owes_a_key_once(stages: Stages, provider: Provider, 
             await stage.host.deliver(twice, PayOut("p1", "a", 1), caller=stage.caller())
     await stage.settle()
     assert len(provider.calls) == (1 if amounts[0] == amounts[1] else 0)
+
+
+@pytest.fixture
+def few(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A list of three is a long one."""
+    monkeypatch.setattr("onefold.host.parked.LISTED", 3)
+    for name in ("_STOPPED", "_FALLING", "_RUNS"):
+        monkeypatch.setattr(f"onefold.host.parked.{name}", replace(getattr(parked, name), limit=3))
+
+
+async def waiting(stage: Stage, principal: str | None, count: int) -> None:
+    """So many payments of one principal, for a port that no part provides."""
+    caller = stage.caller(principal)
+    for n in range(count):
+        await stage.host.deliver(bank, Deposit(f"d{n}", f"{n}", 9), caller=caller)
+        await stage.host.deliver(bank, PayOut(f"p{n}", f"{n}", 1, minutes=100_000), caller=caller)
+    await stage.settle()
+
+
+@pytest.mark.usefixtures("few")
+async def test_what_others_have_parked_hides_nothing(stages: Stages) -> None:
+    stage = await stages(bank)
+    await waiting(stage, "b", 4)
+    await waiting(stage, "a", 1)
+    (mine,) = await stage.host.parked_list(caller=stage.caller("a", rights=("read",)))
+    told = await stage.host.parked_show(mine.id, caller=stage.caller("a", rights=("read",)))
+    assert (told.principal, told.owed) == ("a", "p0")
+    everything = stage.caller("b")
+    assert mine.id not in [item.id for item in await stage.host.parked_list(caller=everything)]  # a long list ends
+    assert (await stage.host.parked_show(mine.id, caller=everything)).principal == "a"
+    with pytest.raises(NotFound):
+        await stage.host.parked_show(mine.id, caller=stage.caller("b", rights=("read",)))
+    await stage.host.parked_drop(mine.id, reason="no", caller=everything)
+    with pytest.raises(NotFound):
+        await stage.host.parked_show(mine.id, caller=everything)

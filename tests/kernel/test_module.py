@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from onefold import Answer, Decision, Module, Owed, port
+from onefold.host.catalog import catalog
 from onefold.kernel.port import Step
 from onefold.kernel.words import Dropped
 from onefold.terms.errors import LoadRefused, OutsideStep
@@ -130,3 +131,46 @@ def test_a_port_says_what_it_takes() -> None:
     found: Any = port.Port("pay", "dedupes", pay)  # type: ignore[arg-type]
     with pytest.raises(LoadRefused, match="step: Step"):
         found.body.schema()
+
+
+@dataclass(frozen=True)
+class Other:
+    total: int
+
+
+def unmarked(total):
+    return Added(total)
+
+
+def other(total: int) -> Other:
+    return Other(total)
+
+
+def either(total: int) -> Added | Other:
+    return Added(total)
+
+
+def bare_answer(total, answer, now):
+    return Decision()
+
+
+def wrong_answer(total: int, answer: int, now: datetime) -> Decision[Added, None]:
+    return Decision()
+
+
+@pytest.mark.parametrize(
+    "changes, problem",
+    [
+        ({"snapshot": unmarked}, "snapshot: has no return annotation"),
+        ({"snapshot": lambda total: Added(total)}, "snapshot: has no return annotation"),
+        ({"snapshot": either}, "snapshot: must be annotated to return one fact class"),
+        ({"snapshot": other}, "snapshot: gives Other, which is none of the facts that evolve takes"),
+        ({"on_answer": bare_answer}, "on_answer: has no annotation for 'answer'"),
+        ({"on_answer": wrong_answer}, "on_answer: must take `answer: Answer[Type]`"),
+    ],
+)
+def test_what_would_stop_an_actor_later_is_refused_at_load(changes: dict[str, Any], problem: str) -> None:
+    """Such a module once took events, and could not read its actors after a restart, or sent what it owed for ever."""
+    with pytest.raises(LoadRefused) as refused:
+        catalog([module(**changes)], {})
+    assert problem in str(refused.value)

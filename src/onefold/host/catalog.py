@@ -64,7 +64,7 @@ def catalog(parts: Iterable[object], people: Mapping[str, Person], title: str = 
             findings.append(Finding(repr(part), "is no part of an app; give it actuators, modules and ports"))
     for module in modules.values():
         try:
-            module.codecs.event.schema()
+            module.check()
             findings.extend(_unheard(module, modules))
         except LoadRefused as refused:
             findings.extend(refused.findings)

@@ -13,6 +13,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from itertools import chain
 from typing import Any
 
 from onefold.actuators.tables import RUN
@@ -91,14 +92,24 @@ class ParkedDetail:
 
 def _asleep(kinds: Sequence[str]) -> Query:
     return Query(
-        ALARM, where=(("kind", "in", tuple(kinds)), ("at", "null", True), ("error", "null", False)), limit=LISTED
+        ALARM,
+        where=(("kind", "in", tuple(kinds)), ("at", "null", True), ("error", "null", False)),
+        order=("actor",),
+        limit=LISTED,
     )
 
 
 def _beside(kinds: Sequence[str]) -> Query:
     """Wakes given up whose row rings for something owed. Goes through the table; who asks is a person."""
     where = (("kind", "in", tuple(kinds)), ("tries", ">=", LIMIT), ("at", "null", False), ("error", "null", False))
-    return Query(ALARM, where=where, limit=LISTED)  # type: ignore[arg-type]
+    return Query(ALARM, where=where, order=("actor",), limit=LISTED)  # type: ignore[arg-type]
+
+
+def _numbered(id: str) -> tuple[str, str, int | None]:
+    """What an id names: the kind of thing, its space, its number; None for what is no number."""
+    what, _, rest = id.partition(".")
+    name, _, number = rest.rpartition(".")
+    return what, name, int(number) if _NUMBER.fullmatch(number) else None
 
 
 class ParkedVerbs:
@@ -112,26 +123,28 @@ class ParkedVerbs:
         """Everything parked that the caller may see, oldest first."""
         found: list[ParkedItem] = []
         for place in self._core.places:
-            found.extend(await self._parked_rows(place, caller))
-            found.extend(await self._parked_alarms(place, caller))
-            found.extend(await self._for_code(place, caller))
-            if place.name in self._core.catalog.actuators:
-                found.extend(await self._parked_runs(place, caller))
+            found.extend(await self._parked_in(place, caller))
         return sorted(found, key=lambda item: (item.since, item.id))
 
     async def parked_show(self, id: str, *, caller: Caller) -> ParkedDetail:
         """One item with all that is known of it. Raises: NotFound."""
-        item = next((each for each in await self.parked_list(caller=caller) if each.id == id), None)
-        if item is None:
+        name, number = _numbered(id)[1:]
+        for place in self._core.places:
+            if id.startswith("run_") or place.name == name:
+                items = await self._parked_in(place, caller, id=id, only=number)
+                item = next((each for each in items if each.id == id), None)
+                if item is not None:
+                    break
+        else:
             raise NotFound("parked item", id)
         told = ParkedDetail(item.id, item.kind, item.program, item.cause, item.since, *WAYS[item.kind])
         if item.kind in ("run", "code"):
             return told
-        what, at, resident, number = await self._which(id, caller)
+        what, at, resident, n = await self._which(id, caller)
         told = replace(told, key=at.key, principal=at.principal)
         if what == "alarm":
             return replace(told, tries=resident.alarm.tries)
-        row = resident.owed[number]
+        row = resident.owed[n]
         aside = pointed(row.body)
         body = row.body if aside is None else await self._core.fetch(at, aside)
         due = None if row.next_at is None else moment(row.next_at)
@@ -185,30 +198,57 @@ class ParkedVerbs:
 
     # --- inside -----------------------------------------------------------------------------
 
-    async def _parked_rows(self, place: Any, caller: Caller) -> list[ParkedItem]:
-        """Rows that have stopped, and notices that do not get through."""
-        rows = [*await place.look(_STOPPED), *await place.look(_FALLING)]
-        names = await self._names([row[1] for row in rows], place)
+    async def _parked_in(
+        self, place: Any, caller: Caller, *, id: str | None = None, only: int | None = None
+    ) -> list[ParkedItem]:
+        """What is parked in one space; with `id` and its number, of rows, alarms and runs that one alone."""
         items: list[ParkedItem] = []
-        for n, actor, _slot, _key, port, _body, tries, next_at, state, error, at in rows:
-            who = names.get(actor)
-            if who is None or not caller.sees(who.principal):
-                continue
+        if id is None or id.startswith("owed."):
+            items += await self._parked_rows(place, caller, only)
+        if id is None or id.startswith("alarm."):
+            items += await self._parked_alarms(place, caller, only)
+        if id is None or id.startswith("code."):
+            items += await self._for_code(place, caller)
+        if place.name in self._core.catalog.actuators and (id is None or id.startswith("run_")):
+            items += await self._parked_runs(place, caller, id)
+        return items
+
+    async def _seen(
+        self, place: Any, query: Query, caller: Caller, only: int | None, *, by: str = "n"
+    ) -> list[tuple[tuple[Any, ...], ActorId]]:
+        """Rows of this query that the caller may see, each with its actor: the first LISTED of them, however many
+        of others lie between. `by`: the number they are ordered by, and asked for by.
+        """
+        owner, place_of = query.table.at["actor"], query.table.at[by]
+        found: list[tuple[tuple[Any, ...], ActorId]] = []
+        after, more = 0, True
+        while more and len(found) < LISTED:
+            cursor: Any = (by, ">", after) if only is None else (by, "=", only)
+            rows = await place.look(replace(query, where=(*query.where, cursor)))
+            names = await self._names([row[owner] for row in rows], place)
+            known = [(row, names[row[owner]]) for row in rows if row[owner] in names]
+            found += [(row, who) for row, who in known if caller.sees(who.principal)]
+            more = only is None and len(rows) == query.limit
+            after = _int(rows[-1][place_of]) if rows else after
+        return found[:LISTED]
+
+    async def _parked_rows(self, place: Any, caller: Caller, only: int | None) -> list[ParkedItem]:
+        """Rows that have stopped, and notices that do not get through."""
+        seen = [await self._seen(place, query, caller, only) for query in (_STOPPED, _FALLING)]
+        items: list[ParkedItem] = []
+        for (n, _actor, _slot, _key, port, _body, tries, next_at, state, error, at), who in chain(*seen):
             kind, cause = KINDS.get(str(state), "notice"), f"{port}: {error}"
             if kind == "notice" and next_at is not None:
                 cause = f"{cause} (tried {tries} times; the next at {text(Instant(_int(next_at)))})"
             items.append(ParkedItem(f"owed.{place.name}.{n}", kind, who.kind, cause, moment(_int(at))))
         return items
 
-    async def _parked_alarms(self, place: Any, caller: Caller) -> list[ParkedItem]:
+    async def _parked_alarms(self, place: Any, caller: Caller, only: int | None) -> list[ParkedItem]:
         """Wakes that were given up, also where the alarm rings for something that is owed beside them."""
-        rows = [*await place.look(_asleep(place.kinds)), *await place.look(_beside(place.kinds))]
-        names = await self._names([row[0] for row in rows], place)
+        queries = (_asleep(place.kinds), _beside(place.kinds))
+        seen = [await self._seen(place, query, caller, only, by="actor") for query in queries]
         items: list[ParkedItem] = []
-        for row in rows:
-            at = names.get(row[0])
-            if at is None or not caller.sees(at.principal):
-                continue
+        for row, at in chain(*seen):
             try:
                 resident = await self._core.node.activate(at)
             except WaitsForCode:
@@ -242,27 +282,22 @@ class ParkedVerbs:
                 found.append(kind)
         return found
 
-    async def _parked_runs(self, place: Any, caller: Caller) -> list[ParkedItem]:
-        rows = await place.look(_RUNS)
+    async def _parked_runs(self, place: Any, caller: Caller, run: str | None) -> list[ParkedItem]:
+        """Runs that have stopped by name; of `run`, that one alone."""
+        query = _RUNS if run is None else replace(_RUNS, where=(*_RUNS.where, ("run", "=", run)))
         items: list[ParkedItem] = []
-        for row in rows:
-            principal = principal_of(str(row[RUN.at["principal"]]))
-            if not caller.sees(principal):
-                continue
-            run = str(row[RUN.at["run"]])
-            state = await self._core.node.read(ActorId(place.name, principal, run))
+        for _row, at in await self._seen(place, query, caller, None, by="actor"):
+            state = await self._core.node.read(at)
             cause = "" if state.trouble is None else state.trouble.message
-            items.append(ParkedItem(run, "run", place.name, cause, moment(state.updated_at)))
+            items.append(ParkedItem(at.key, "run", place.name, cause, moment(state.updated_at)))
         return items
 
     async def _which(self, id: str, caller: Caller) -> tuple[str, ActorId, Resident, int]:
         """The parked thing behind an id. Raises: NotFound, also for what is not parked any more."""
-        what, _, rest = id.partition(".")
-        name, _, number = rest.rpartition(".")
+        what, name, n = _numbered(id)
         place = next((p for p in self._core.places if p.name == name), None)
-        if what not in ("owed", "alarm", "code") or place is None or not _NUMBER.fullmatch(number):
+        if what not in ("owed", "alarm", "code") or place is None or n is None:
             raise NotFound("parked item", id)
-        n = int(number)
         actor = n
         if what == "owed":
             rows = await place.look(Query(OWED, on=("n",), keys=[(n,)]))

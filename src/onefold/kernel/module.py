@@ -130,6 +130,11 @@ class Module(Generic[S, E, F, R, V]):
         event = self._parameter("decide", self.decide, 1)
         return kind is event or kind in get_args(event)
 
+    def check(self) -> None:
+        """Read every annotation now, before the first event. Raises: LoadRefused naming what is missing."""
+        self.codecs.event.schema()
+        _ = self.snapshot_kind, self.answer_body
+
     @cached_property
     def codecs(self) -> Codecs:
         """Read from the annotations of decide, evolve and view. Raises: LoadRefused naming what is missing."""
@@ -153,6 +158,8 @@ class Module(Generic[S, E, F, R, V]):
         kind = self._result("snapshot", self.snapshot)
         if not isinstance(kind, type):
             self._refuse("snapshot", "must be annotated to return one fact class")
+        if kind not in self.codecs.fact.node.gives:
+            self._refuse("snapshot", f"gives {kind.__name__}, which is none of the facts that evolve takes")
         return str(kind.__name__)
 
     @cached_property
