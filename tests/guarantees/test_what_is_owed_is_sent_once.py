@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from datetime import datetime, timedelta
+
 import pytest
 
-from onefold import port
+from onefold import Decision, Owed, port
 from onefold.kernel.port import Step
 from onefold.terms.errors import KeyConflict
 from onefold.testing import Stage
+from onefold.testing.host_suite.vault import Act, Fact, Parcel, Reply, Slip, Total, Vault, make
 from tests.guarantees.conftest import Stages
 from tests.guarantees.shop import Accepted, Deposit, PaidOut, PayOut, Provider, Sent, Transfer, bank
 
@@ -159,3 +162,29 @@ async def test_what_the_port_gave_back_but_the_module_cannot_fold_is_not_lost(st
     parked = await stage.host.parked_list(caller=stage.caller())
     assert [item.kind for item in parked] == ["owed"]
     assert "answer could not be folded" in parked[0].cause
+
+
+@pytest.mark.parametrize("crash", [False, True])
+async def test_what_is_owed_for_later_leaves_at_its_instant_and_not_before(stages: Stages, crash: bool) -> None:
+    left: list[datetime] = []
+
+    @port.dedupes("courier")
+    async def courier(step: Step, body: Parcel) -> Slip:
+        left.append(stage.clock.moment)
+        return Slip("ok")
+
+    def later(vault: Vault, event: Act, now: datetime) -> Decision[Fact, Reply]:
+        at = now + timedelta(minutes=5)
+        return Decision(owed=[Owed("courier", event.id, Parcel(1), at=at)], reply=Total(0))
+
+    vault = make(decide=later)
+    stage = await stages(vault, courier)
+    await stage.host.deliver(vault, Act("1"), caller=stage.caller())
+    due = stage.clock.moment + timedelta(minutes=5)
+    await stage.advance("4m")
+    if crash:
+        await stage.crash()
+    await stage.advance("59s")
+    assert left == []
+    await stage.advance("1m")
+    assert left == [due]

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import shutil
+import subprocess
+import sys
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -103,6 +107,59 @@ async def test_one_line_puts_it_beside_a_starlette_application() -> None:
         for path in ("/", "/healthz", "/onefoldx", "/onefold-docs/a"):
             assert (await client.get(path)).text == f"outer {path} below ''"
     assert seen == ["onefold opens", "outer opens", "outer closes", "onefold closes"]
+
+
+ALONE = """\
+import sys
+{cut}
+import asyncio
+
+from starlette.applications import Starlette
+from starlette.responses import PlainTextResponse
+from starlette.routing import Route
+
+
+async def hello(request):
+    return PlainTextResponse("hello")
+
+
+api = Starlette(routes=[Route("/", hello)])
+{line}
+
+
+async def main():
+    said = asyncio.Queue()
+    told = iter([{{"type": "lifespan.startup"}}, {{"type": "lifespan.shutdown"}}])
+
+    async def receive():
+        return next(told)
+
+    await api({{"type": "lifespan", "asgi": {{}}, "state": {{}}}}, receive, said.put)
+    print([said.get_nowait()["type"] for _ in range(2)], [route.path for route in api.routes])
+
+
+asyncio.run(main())
+"""
+LINE = 'import onefold; api.add_middleware(onefold.App(store="kept").asgi, at="/onefold")'
+
+
+def test_with_its_line_and_its_package_all_of_it_is_gone(tmp_path: Path) -> None:
+    """The line brings one folder and nothing else; without the line nothing of the application needs the package."""
+
+    def run(line: str, cut: str) -> str:
+        (tmp_path / "alone.py").write_text(ALONE.format(line=line, cut=cut))
+        ran = subprocess.run(
+            [sys.executable, "alone.py"], cwd=tmp_path, capture_output=True, text=True, check=False, timeout=60
+        )
+        assert ran.returncode == 0, ran.stderr
+        return ran.stdout
+
+    started = "['lifespan.startup.complete', 'lifespan.shutdown.complete'] ['/']\n"
+    assert run(LINE, "") == started
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["alone.py", "kept"]
+    shutil.rmtree(tmp_path / "kept")
+    assert run("", 'sys.modules["onefold"] = None  # the package is not there') == started
+    assert [path.name for path in tmp_path.iterdir()] == ["alone.py"]
 
 
 async def test_a_link_leads_below_the_mounted_path() -> None:
