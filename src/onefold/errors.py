@@ -7,7 +7,7 @@ Was wrong once: a name on the package alone. `onefold.errors` worked as an attri
 
 from __future__ import annotations
 
-from onefold.terms.damage import BlobDamaged
+from onefold.terms.damage import BlobDamaged, HistoryDamaged
 from onefold.terms.errors import (
     AlreadyDone,
     BadArguments,
@@ -65,6 +65,7 @@ __all__ = [
     "Fault",
     "Finding",
     "Forbidden",
+    "HistoryDamaged",
     "HostError",
     "KeyConflict",
     "LoadRefused",

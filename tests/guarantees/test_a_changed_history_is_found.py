@@ -17,6 +17,7 @@ from onefold.kernel.tables import KERNEL, TURN
 from onefold.node.sweeping import committed
 from onefold.store.contract import Create, Put, Query
 from onefold.store.sqlite import SqliteWorld
+from onefold.terms.damage import HistoryDamaged
 from onefold.testing import Stage, staged
 from tests.guarantees.conftest import Stages
 from tests.guarantees.shop import Deposit, PayOut, Provider, bank, make
@@ -197,3 +198,36 @@ async def test_the_links_of_actors_that_share_commits_are_whole_after_a_kill(
         await asyncio.gather(*(stage.host.deliver(bank, event, caller=caller) for event in events))
         await stage.crash()
     assert await told(stage) == []
+
+
+@pytest.mark.parametrize("prev", ["n", "n + 1", "99999", "-1"])
+async def test_a_history_that_runs_in_a_circle_is_named_and_holds_nobody_up(
+    tmp_path: Path, provider: Provider, prev: str
+) -> None:
+    module = make(snapshot_every=1_000)
+    async with staged(module, provider.dedupes(), store=tmp_path / "store") as stage:
+        caller = stage.caller()
+        for number in range(300):
+            await stage.host.deliver(module, Deposit(f"d{number}", "a", 10), caller=caller)
+        await stage.close()
+        db = apsw.Connection(str(tmp_path / "store" / "main.db"))
+        db.execute(f"update _onefold_turn set prev={prev} where n > 250")  # noqa: S608 - the words above
+        db.close()
+        await stage.open()
+        for act in (
+            stage.host.read(module, "a", caller=caller),
+            stage.host.history(module, "a", caller=caller),
+            stage.host.prune(module, "a", caller=caller),
+            stage.host.fork(module, "a", "b", id="f1", caller=caller),
+        ):
+            await asyncio.wait_for(asyncio.gather(act, return_exceptions=True), 10)
+        for damaged in (
+            stage.host.read(module, "a", caller=caller),
+            stage.host.deliver(module, Deposit("d900", "a", 1), caller=caller),
+        ):
+            with pytest.raises(HistoryDamaged):  # and not a balance of what is left
+                await damaged
+        (item,) = await stage.host.parked_list(caller=caller)
+        assert "those before it are missing" in item.cause
+        await stage.host.deliver(module, Deposit("d1", "c", 1), caller=caller)
+        assert any(line.startswith("bank 'a', turn 2") for line in await told(stage))

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from onefold.terms import errors
-from onefold.terms.damage import BlobDamaged
+from onefold.terms.damage import BlobDamaged, HistoryDamaged
 from onefold.terms.errors import BadArguments, Fault, Finding, LoadRefused, OnefoldError
 from onefold.terms.limits import MAX_FAULTS
 
@@ -38,6 +38,7 @@ TABLE: list[tuple[OnefoldError, str, int, str, int]] = [
     (errors.StoreLocked("data", "process 7"), "store_locked", 503, "same", 6),
     (errors.StoreRolledBack("main", 7, 5), "store_rolled_back", 503, "same", 6),
     (errors.StoreTooNew("main", 7, 5), "store_too_new", 503, "same", 6),
+    (HistoryDamaged("bank", "a", 7), "history_damaged", 500, "same", 7),
     (BlobDamaged("sha256:00", "its file is gone"), "blob_damaged", 500, "same", 7),
     (errors.OwnedElsewhere("Room/a", "b", 1, 2), "owned_elsewhere", 421, "same", 6),
     (errors.RunFailed("run_1", "pay", "OSError", "no"), "run_failed", 500, "never", 1),

@@ -18,7 +18,7 @@ from onefold.host.caller import Caller
 from onefold.host.core import Core
 from onefold.kernel.alarm import soonest
 from onefold.kernel.module import Module
-from onefold.kernel.prune import PRUNED, Pruned, lost, older
+from onefold.kernel.prune import PRUNED, Pruned, before, lost, older
 from onefold.kernel.reading import Unreadable, read_facts
 from onefold.kernel.rebuild import newest
 from onefold.kernel.tables import ACTOR, ALARM, TURN
@@ -32,7 +32,7 @@ from onefold.terms.instant import moment, text, up
 T = TypeVar("T")
 AnyModule = Module[Any, Any, Any, Any, Any]
 HISTORY = 2_048  # turns of one look: a read of a long history lets folds through between two of them
-_SEQ, _FACTS, _PREV = TURN.at["seq"], TURN.at["facts"], TURN.at["prev"]
+_SEQ, _FACTS = TURN.at["seq"], TURN.at["facts"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,7 +232,7 @@ class ModuleVerbs:
             told = list(takewhile(lambda row: int(row[_SEQ] or 0) > after and row[_FACTS] != PRUNED, page))
             begins = next((n for n, row in enumerate(told, 1) if lost(row[_FACTS])), None)
             turns += told[:begins]
-            prev = page[-1][_PREV]
+            prev = before(page[-1])
             if begins or len(told) < len(page) or prev is None:
                 break
             (page,) = await space.look(older(number, prev, HISTORY))

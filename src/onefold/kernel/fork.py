@@ -19,7 +19,7 @@ from typing import Any
 import msgspec
 
 from onefold.kernel.module import Module
-from onefold.kernel.prune import lost
+from onefold.kernel.prune import before, lost
 from onefold.kernel.reading import is_snapshot, read_facts
 from onefold.kernel.tables import TURN
 from onefold.kernel.words import Forked
@@ -32,7 +32,7 @@ from onefold.terms.typed import codec_of
 AnyModule = Module[Any, Any, Any, Any, Any]
 ANSWER = codec_of(str)  # what a fork gives: the digest of the facts it carries, in hex
 
-_SEQ, _FACTS, _PREV = TURN.at["seq"], TURN.at["facts"], TURN.at["prev"]
+_SEQ, _FACTS = TURN.at["seq"], TURN.at["facts"]
 
 
 class _Tag(msgspec.Struct):
@@ -67,7 +67,7 @@ class Prefix:
             taken = parts[: max(0, self._upto - first + 1)]
             for part in reversed(taken):
                 self._take(bytes(part))
-            self.at = row[_PREV]  # type: ignore[assignment]
+            self.at = before(row)
             if lost(facts):
                 if not self._facts:
                     raise _gone(self._upto, first)

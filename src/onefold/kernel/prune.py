@@ -55,6 +55,15 @@ def older(actor: int, n: int, limit: int) -> Query:
     return Query(TURN, where=(("actor", "=", actor), ("n", "<=", n)), order=("-n",), limit=limit)
 
 
+def before(row: Row) -> int | None:
+    """The number to read on from, behind this turn; None at the actor's first.
+
+    It is always a smaller one: a row that was changed by hand must not be read in a circle. `doctor` names it.
+    """
+    prev = row[_PREV]
+    return None if prev is None else min(int(prev), int(row[_N] or 0) - 1)
+
+
 def emptied(numbers: Sequence[int]) -> Cas:
     """The write that takes the facts of these turns away, and nothing else of them."""
     return Cas(TURN, [((n,), {}, {"facts": PRUNED}) for n in numbers])
@@ -107,7 +116,7 @@ class Behind:
                 self.held.append(n)
                 self.facts += count(facts)
         if newest_first:
-            self.cursor = newest_first[-1][_PREV]  # type: ignore[assignment]
+            self.cursor = before(newest_first[-1])
 
     def to_remove(self) -> list[int]:
         """The actor's oldest turns whose ids were freed, oldest first: without facts nothing is left of them."""

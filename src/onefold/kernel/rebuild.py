@@ -64,6 +64,14 @@ def start_in(module: Module[Any, Any, Any, Any, Any], newest_first: Sequence[Row
     return None
 
 
+def missing(newest_first: Sequence[Row], start: Start | None) -> int:
+    """The number of the first fact there is, where it is not fact 1 and nothing stands for those before it; else 0."""
+    if start is not None or not newest_first:
+        return 0
+    first = first_kept(newest_first[-1], 0)
+    return first if first != 1 else 0
+
+
 def rebuild(module: Module[Any, Any, Any, Any, Any], newest_first: Sequence[Row], start: Start | None) -> Any:
     """State from turns, newest first, from `start` on or from the first fact.
 

@@ -13,13 +13,14 @@ from onefold.kernel.alarm import Alarm
 from onefold.kernel.chain import START
 from onefold.kernel.fold import Base
 from onefold.kernel.module import Module
-from onefold.kernel.prune import SLICE, Behind, Pruned, emptied, first_kept, older, opened
+from onefold.kernel.prune import SLICE, Behind, Pruned, before, emptied, first_kept, older, opened
 from onefold.kernel.reading import Unreadable
-from onefold.kernel.rebuild import GROWTH, PAGE, Start, newest, outstanding, owed_rows, rebuild, start_in
+from onefold.kernel.rebuild import GROWTH, PAGE, Start, missing, newest, outstanding, owed_rows, rebuild, start_in
 from onefold.kernel.tables import ACTOR, ALARM, TURN
 from onefold.node.resident import Resident
 from onefold.node.sweeping import committed
 from onefold.store.contract import Query, Remove, Row, Space
+from onefold.terms.damage import HistoryDamaged
 from onefold.terms.errors import WaitsForCode
 from onefold.terms.ids import ActorId, principal_text
 
@@ -27,7 +28,7 @@ WAITING = 1_000  # actors known by name to wait; each is noted again when it is 
 
 AnyModule = Module[Any, Any, Any, Any, Any]
 
-_N, _ACTOR, _PREV = TURN.at["n"], TURN.at["actor"], TURN.at["prev"]
+_N, _ACTOR = TURN.at["n"], TURN.at["actor"]
 _SEQ, _AT, _LINK = TURN.at["seq"], TURN.at["at"], TURN.at["link"]
 
 
@@ -56,7 +57,7 @@ def row_of(at: ActorId) -> Query:
 
 
 async def woken(space: Space, module: AnyModule, at: ActorId) -> Resident:
-    """The actor as its rows have it. Raises: WaitsForCode, StoreUnavailable."""
+    """The actor as its rows have it. Raises: WaitsForCode, HistoryDamaged, StoreUnavailable."""
     (actors,) = await space.look(row_of(at))
     if not actors:
         base = Base(space.mint(ACTOR), 0, at.kind, at.principal, at.key, module.initial, 0, 0, None, 0)
@@ -66,6 +67,8 @@ async def woken(space: Space, module: AnyModule, at: ActorId) -> Resident:
         newest(number), outstanding(number), Query(ALARM, on=("actor",), keys=[(number,)])
     )
     start = await _reach_back(space, module, turns)
+    if first := missing(turns, start):
+        raise HistoryDamaged(at.kind, at.key, first)
     try:
         state = rebuild(module, turns, start)
     except Unreadable as fact:
@@ -87,9 +90,9 @@ async def _reach_back(space: Space, module: AnyModule, turns: list[Row]) -> Star
     """Ask for older turns until they reach back to where a rebuild begins. Adds them to `turns`."""
     start, limit = start_in(module, turns), PAGE
     read = len(turns)
-    while start is None and read == limit and turns[-1][_PREV] is not None:
+    while start is None and read == limit and (at := before(turns[-1])) is not None:
         limit *= GROWTH
-        (page,) = await space.look(older(turns[-1][_ACTOR], turns[-1][_PREV], limit))  # type: ignore[arg-type]
+        (page,) = await space.look(older(int(turns[-1][_ACTOR] or 0), at, limit))
         found = start_in(module, page)
         start = None if found is None else Start(found.index + len(turns), found.inside, found.seq)
         turns.extend(page)
@@ -132,7 +135,7 @@ async def pruned(space: Space, module: AnyModule, at: ActorId) -> Pruned:
 
 async def _behind(space: Space, row: Row) -> Behind:
     """The turns before this one, as far back as any has facts."""
-    behind = Behind(cursor=row[_PREV])  # type: ignore[arg-type]
+    behind = Behind(cursor=before(row))
     while behind.cursor is not None:
         (page,) = await space.look(older(int(row[_ACTOR] or 0), behind.cursor, PAGE * GROWTH))
         behind.add(page)

@@ -1,13 +1,14 @@
 """terms.damage - what was kept is there no longer, or is not what was put.
 
-For: the one error for a blob whose bytes do not have its digest.
+For: a blob whose bytes do not have its digest, and a history whose beginning is gone.
 Never: raised with the bytes; whoever asked gets none rather than wrong ones.
 Was wrong once: bytes given back as they were found. A page that a disk had lost became a customer's statement.
 """
 
 from __future__ import annotations
 
-from onefold.terms.errors import HostError
+from onefold.terms.errors import HostError, WaitsForCode
+from onefold.terms.faults import short
 
 
 class BlobDamaged(HostError):
@@ -20,4 +21,20 @@ class BlobDamaged(HostError):
         self.why = why
         super().__init__(
             f"The blob {digest} cannot be given back: {why}. Put the same bytes again, or restore them from a backup."
+        )
+
+
+class HistoryDamaged(WaitsForCode):
+    """Facts of an actor are missing, and no prune took them. It is left alone, as one that this code cannot read is:
+    nothing is decided on what is left, no alarm spins, and it is listed with what is parked.
+    """
+
+    status = 500
+
+    def __init__(self, module: str, key: str, first: int) -> None:
+        self.module, self.key, self.first = module, key, first
+        HostError.__init__(
+            self,
+            f"The history of {module} {short(key)!r} begins with fact {first}: those before it are missing, and no prune "
+            "took them. Nothing was decided. Run `onefold doctor`, and restore the file from a backup.",
         )

@@ -131,10 +131,11 @@ class ChainTexts:
         self.note_head = f'insert into {head}({by},"_n") values(?,?) {newer} where excluded."_n">"_n"'
         self.forget_head = f"delete from {head} where {by}=?"
         prev = quoted(table.chain.prev)
-        # Numbers shrink along the walk, so that a floor under them ends it.
+        # Numbers shrink along the walk, so that a floor under them ends it. Where somebody changed a row by hand and
+        # they do not, it ends there: a row that names itself was read for ever, and the process with it.
         self.walk = (
             f"with recursive h(here) as (select ? union all"
-            f" select t.{prev} from h cross join {me} t on t.{n}=h.here where t.{prev}>?)"
+            f" select t.{prev} from h cross join {me} t on t.{n}=h.here where t.{prev}>? and t.{prev}<t.{n})"
             f" select {','.join(f't.{quoted(c.name)}' for c in table.columns)} from h cross join {me} t on t.{n}=h.here"
         )
 
