@@ -19,6 +19,11 @@ from pathlib import Path
 from typing import TextIO
 
 ROOT = Path(__file__).resolve().parent.parent
+PROVIDER = (
+    "examples/provider.py",
+    "--ledger",
+    "examples/provider-refunds.jsonl",
+)  # beside the store: both are there tomorrow
 ADDRESS = re.compile(r"https?://[\w.:\[\]-]+")
 ADDRESS_WITHIN_S = 15.0
 STOP_WITHIN_S = 20.0  # why: longer than the grace in which serve drains what it accepted
@@ -74,7 +79,7 @@ def main() -> int:
     ended: queue.SimpleQueue[int] = queue.SimpleQueue()
     children: list[subprocess.Popen[str]] = []
     try:
-        provider = start(sys.executable, "examples/provider.py", env=env, stdout=subprocess.PIPE)
+        provider = start(sys.executable, *PROVIDER, env=env, stdout=subprocess.PIPE)
         children.append(provider)
         if (address := address_of(provider)) is None:
             print("The provider (examples/provider.py) did not say where it listens; nothing else was started.")

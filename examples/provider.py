@@ -1,6 +1,6 @@
 """A small payment provider to try the example against. It honours Idempotency-Key, counts, and can misbehave.
 
-    python examples/provider.py [--port 8601] [--ledger FILE]
+    python provider.py [--port 8601] [--ledger FILE]
 
     POST /refunds   Idempotency-Key: …   {"bill": "b7", "amount": "40"}   -> {"id": "re_1", …}
     GET  /refunds   -> {"calls": 3, "refunds": [{"id", "key", "bill", "amount"}]}

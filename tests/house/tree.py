@@ -10,6 +10,7 @@ import ast
 import io
 import tokenize
 from collections.abc import Iterator
+from fnmatch import fnmatch
 from functools import cache
 from pathlib import Path
 
@@ -37,8 +38,20 @@ def text_files() -> Iterator[Path]:
 
 
 def _made(path: Path) -> bool:
-    """Whether a tool made it: what lies in a cache is nobody's words."""
-    return any(part == "__pycache__" or part.startswith(".") for part in path.relative_to(ROOT).parts)
+    """Whether a tool made it: what lies in a cache, or in what git ignores, is nobody's words."""
+    return ignored(path) or any(part.startswith(".") for part in path.relative_to(ROOT).parts)
+
+
+def ignored(path: Path) -> bool:
+    """Whether .gitignore names it, or a folder it lies in. Read here: an unpacked archive has no git to ask."""
+    parts = path.relative_to(ROOT).parts
+    return any(fnmatch(part, pattern) for part in parts for pattern in _ignored_names())
+
+
+@cache
+def _ignored_names() -> tuple[str, ...]:
+    lines = (ROOT / ".gitignore").read_text(encoding="utf-8").split()
+    return tuple(line.rstrip("/") for line in lines)
 
 
 @cache

@@ -72,11 +72,13 @@ def _serve_here(target: str, flags: dict[str, Any], start: Path, handed: str | N
 
 
 def _greet(host: Host, staged: Staged, listening: socket.socket, kept: Handed | None) -> None:
+    import os
+
     from onefold.cli.welcome import addresses
 
     name, port = listening.getsockname()[:2]
     url = f"http://{f'[{name}]' if ':' in name else name}:{port}"
-    click.echo(f"onefold dev serves {staged.title} on {url} (store: {staged.config.store})")
+    click.echo(f"onefold dev serves {staged.title} on {url} (store: {staged.config.store}, process {os.getpid()})")
     if kept is not None and kept.again:
         kept.serving()
         return

@@ -18,8 +18,8 @@ from onefold.cli.options import give, spoken
 @click.command("sweep")
 @click.option("--runs", metavar="DURATION", help="Runs that ended so long ago. Their keys stay taken.")
 @click.option("--replies", metavar="DURATION", help="Replies of modules, so old. A repeat is still none: AlreadyDone.")
-@click.option("--reflex-runs", metavar="DURATION", help="Runs of reflexes; not in this version.")
-@click.option("--intake", metavar="DURATION", help="What reflexes were told; not in this version.")
+@click.option("--reflex-runs", hidden=True, help="Not in this version: the app refuses it by name.")
+@click.option("--intake", hidden=True, help="Not in this version: the app refuses it by name.")
 @click.option("--dry-run", is_flag=True, help="Only say how much would go.")
 @spoken
 def sweep(
