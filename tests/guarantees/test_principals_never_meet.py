@@ -8,7 +8,7 @@ import pytest
 
 from onefold import Run, Step, actuator
 from onefold.host.caller import Caller
-from onefold.terms.errors import NotFound
+from onefold.terms.errors import Forbidden, NotFound
 from onefold.testing import Stage
 from tests.guarantees.conftest import Stages
 from tests.guarantees.shop import Accepted, Deposit, PayOut, Provider, bank
@@ -94,3 +94,23 @@ async def test_what_is_parked_is_shown_to_its_own_principal_and_to_who_operates(
     assert [len(items) for items in mine.values()] == [1, 1, 0]
     assert mine["anna"] != mine["bert"]
     assert len(await stage.host.parked_list(caller=stage.caller(None))) == 2
+
+
+async def test_only_who_operates_prunes_retries_and_drops(stages: Stages, provider: Provider) -> None:
+    """Whoever owns an item is shown it, and that is all: what a person decides is an operator's."""
+    stage = await stages(bank, provider.neither())
+    provider.failing = [ConnectionError("down")]
+    anna = as_caller(stage, "anna")
+    await stage.host.deliver(bank, Deposit("d1", "a", 5), caller=anna)
+    await stage.host.deliver(bank, PayOut("p1", "a", 5), caller=anna)
+    await stage.settle()
+    (item,) = await stage.host.parked_list(caller=anna)
+    for verb in (
+        stage.host.parked_retry(item.id, caller=anna),
+        stage.host.parked_drop(item.id, reason="no", caller=anna),
+        stage.host.prune(bank, "a", caller=anna),
+    ):
+        with pytest.raises(Forbidden, match="operate"):
+            await verb
+    assert await stage.host.parked_list(caller=anna) == [item]
+    assert len(provider.calls) == 1
