@@ -63,6 +63,13 @@ def test_a_longer_wait_asks_again_until_the_end(typed: Any, told: Any) -> None:
     assert 1 <= int(told.sent[1].query["wait"]) <= 25
 
 
+def test_a_run_that_was_started_is_named_when_asking_for_its_end_fails(typed: Any, told: Any) -> None:
+    told.answer("POST", "/tools/refund_order", WAITING, status=202)
+    told.refuse("GET", "/runs/run_1", "forbidden", 403)
+    ended = typed("call", "refund_order", "{}", "--wait", "40s")
+    assert (ended.exit_code, "run_1" in ended.stderr, "It was forbidden." in ended.stderr) == (3, True, True)
+
+
 def test_bad_arguments_are_told_field_by_field_and_end_with_3(typed: Any, told: Any) -> None:
     faults = [{"field": "amount", "problem": "must be at most 500", "got": 900}]
     told.refuse(

@@ -47,6 +47,7 @@ class Shell:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
+            start_new_session=True,
         )
         self.said: list[str] = []
 
@@ -158,6 +159,28 @@ def test_serve_ends_cleanly_on_sigterm_and_prints_no_link(shell: Any, tmp_path: 
     assert "approve" not in "".join(serve.said)
 
 
+@pytest.mark.parametrize("command", ["dev", "serve"])
+def test_ctrl_c_ends_it_without_a_traceback(shell: Any, tmp_path: Path, command: str) -> None:
+    (tmp_path / "app.py").write_text(APP)
+    one = shell(command, "app.py", *FREE)
+    one.until("serves app on")
+    if command == "dev":
+        one.until("OpenAPI")
+    os.killpg(one.process.pid, signal.SIGINT)
+    assert one.ended() == 0
+    assert "Traceback" not in "".join(one.said)
+
+
+def test_a_second_signal_ends_it_sooner_and_without_a_traceback(shell: Any, tmp_path: Path) -> None:
+    (tmp_path / "app.py").write_text(APP)
+    one = shell("serve", "app.py", *FREE)
+    one.until("serves app on")
+    one.process.terminate()
+    one.process.send_signal(signal.SIGINT)
+    assert one.ended() == 0
+    assert "Traceback" not in "".join(one.said)
+
+
 @pytest.mark.parametrize(
     "arguments, toml, code, told",
     [
@@ -182,6 +205,17 @@ def test_what_cannot_be_served_ends_with_2_and_says_why(
     (tmp_path / "onefold.toml").write_text(toml)
     ended = shell(*arguments)
     assert (ended.ended(), told in "".join(ended.said)) == (code, True)
+
+
+@pytest.mark.parametrize("command", ["dev", "serve"])
+def test_a_secret_that_is_too_short_is_one_sentence(shell: Any, tmp_path: Path, command: str) -> None:
+    (tmp_path / "app.py").write_text(APP)
+    (tmp_path / "onefold.toml").write_text('keys = [{ secret_env = "SHOP_KEY", may = ["call"] }]')
+    ended = shell(command, "app.py", *FREE, SHOP_KEY="short")
+    assert (ended.ended(), ended.said) == (
+        2,
+        ["Nothing was loaded. SHOP_KEY: this variable holds a secret and is shorter than 16 bytes.\n"],
+    )
 
 
 def test_a_store_that_is_held_ends_the_second_with_6(shell: Any, tmp_path: Path) -> None:

@@ -91,8 +91,51 @@ def test_a_fact_changed_by_hand_is_named_with_its_actor_and_turn(typed: Any, tmp
     assert "refund_order: ok" in typed("doctor").stdout
 
 
-def test_an_empty_folder_is_no_fault(typed: Any) -> None:
-    assert typed("doctor").exit_code == 0
+def test_a_store_that_is_not_there_was_not_checked(typed: Any) -> None:
+    for arguments in ((), ("--store", "nope")):
+        ended = typed("doctor", *arguments)
+        assert (ended.exit_code, "nothing was checked" in ended.stdout) == (4, True)
+
+
+ELSEWHERE = """
+import onefold
+from onefold import Run, actuator
+from pydantic import BaseModel
+
+class Asked(BaseModel):
+    name: str
+
+@actuator
+async def greet(run: Run, asked: Asked) -> str:
+    \"\"\"Say hello.\"\"\"
+    return asked.name
+
+app = onefold.App(greet, store="stock-data")
+"""
+
+
+def test_the_store_that_the_code_names_is_the_one_checked(typed: Any, tmp_path: Path) -> None:
+    asyncio.run(_grow(tmp_path / "stock-data", 3))
+    (tmp_path / "stock.py").write_text(ELSEWHERE)
+    (tmp_path / "onefold.toml").write_text('app = "stock.py"\n')
+    ended = typed("doctor")
+    assert (ended.exit_code, "stock-data" in ended.stdout, "main: ok" in ended.stdout) == (0, True, True)
+
+
+def test_an_app_that_cannot_be_loaded_leaves_the_store_to_be_named(typed: Any, tmp_path: Path) -> None:
+    asyncio.run(_grow(tmp_path / "stock-data", 3))
+    (tmp_path / "gone.py").write_text('import os\nos.environ["NO_SUCH_VARIABLE"]\n')
+    (tmp_path / "onefold.toml").write_text('app = "gone.py"\n')
+    ended = typed("doctor")
+    assert (ended.exit_code, "gone.py:2" in ended.stderr, "--store" in ended.stderr) == (2, True, True)
+    assert typed("doctor", "--store", "stock-data").exit_code == 0
+
+
+def test_turns_are_counted_however_far_their_numbers_are(typed: Any, tmp_path: Path) -> None:
+    asyncio.run(_grow(tmp_path / "onefold-data", 3))
+    _by_hand(tmp_path / "onefold-data", "update _onefold_turn set n=n+4000 where seq=1")
+    found = parse(typed("doctor", "--json").stdout.encode())
+    assert {item["space"]: item["turns"] for item in found["items"]} == {"main": 3, "refund_order": 0}
 
 
 def test_an_older_copy_is_found_and_accepted_only_on_request(typed: Any, tmp_path: Path) -> None:

@@ -183,7 +183,10 @@ def test_a_secret_is_read_when_asked_for_and_shown_nowhere() -> None:
 
 def test_a_secret_that_is_missing_or_short_is_refused_by_name_alone() -> None:
     config = settle(flags={"secret_env": ["A", "B"]}, environ={"B": "hunter2"})
-    assert config.unset() == ("A",)
+    assert [str(finding) for finding in config.lacking()] == [
+        "A: this variable holds a secret and is not set",
+        "B: this variable holds a secret and is shorter than 16 bytes",
+    ]
     for name in ("A", "B"):
         with pytest.raises(LoadRefused, match=f"{name}: this variable holds a secret") as caught:
             config.secret(name)

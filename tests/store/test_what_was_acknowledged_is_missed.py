@@ -131,7 +131,7 @@ async def test_a_torn_mark_is_no_mark(tmp_path: Path) -> None:
     raw = bytearray(mark.read_bytes())
     raw[560] ^= 255
     mark.write_bytes(raw)
-    assert hold.acknowledged(bytes(raw)) is None
+    assert hold._read(bytes(raw)[512 : 512 + hold._BODY.size + 4]) is None
     assert await events(tmp_path) == ["a", "b", "c"]
 
 

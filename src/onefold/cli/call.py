@@ -13,7 +13,7 @@ from typing import Any
 import click
 
 from onefold.cli import show
-from onefold.cli.answers import DONE, FAILED, NOT_FINISHED, Answer
+from onefold.cli.answers import DONE, FAILED, NOT_FINISHED, Answer, Problem, Unanswered
 from onefold.cli.line import Line
 from onefold.cli.options import Seconds, key_header, spoken
 
@@ -49,7 +49,12 @@ def call(
     until = line.time() + (wait or 0)
     headers = {"prefer": f"wait={DEFAULT_S if wait is None else min(int(wait), MOST_S)}"} | key_header(key)
     answer = line.post("tools", tool, body=body, headers=headers)
-    click.get_current_context().exit(_end(ended_by(line, answer, until), as_json))
+    try:
+        answer = ended_by(line, answer, until)
+    except (Problem, Unanswered):  # told by whoever ends the command; what was started must not be lost with it
+        click.echo(f"The run was started: {show.plain(answer.json['run_id'])}. Asking for its end failed:", err=True)
+        raise
+    click.get_current_context().exit(_end(answer, as_json))
 
 
 def _typed(file: str | None, arguments: tuple[str, ...]) -> bytes | None:

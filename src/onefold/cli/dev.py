@@ -54,6 +54,8 @@ def _serve_here(target: str, flags: dict[str, Any], start: Path, handed: str | N
     from onefold.cli.child import Handed
 
     kept = Handed(handed) if handed else None
+    if kept is not None:  # Ctrl-C reaches the whole group; the process that keeps this one hears it and says when
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
     staged = stage.stage(target, flags, start, dev=True)
     stage.fit_to_serve(staged.config)
     if kept is not None and not kept.ready():
@@ -67,6 +69,7 @@ def _serve_here(target: str, flags: dict[str, Any], start: Path, handed: str | N
             serving=lambda host: _greet(host, staged, listening, kept),
             live=_show,
             until=kept.until_gone if kept is not None else None,
+            signals=(signal.SIGTERM,) if kept is not None else stage.SIGNALS,
         )
     )
 

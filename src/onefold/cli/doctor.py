@@ -3,7 +3,8 @@
 For: `onefold doctor`: each file's check, its size, its mark, the chain of each actor's facts, its blobs;
 `--accept-rollback` when a file was lost for good.
 Never: runs anything of the app; repairs; touches a store that an app holds.
-Was wrong once: checking by starting the app. The restored backup sent its month-old mails first.
+Was wrong once: checking by starting the app. The restored backup sent its month-old mails first. And
+taking the default folder for the one that the app's code names: an empty one was said to be well.
 """
 
 from __future__ import annotations
@@ -16,9 +17,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from onefold.cli import show
-from onefold.cli.answers import DONE, FAILED, HELD
+from onefold.cli.answers import DONE, FAILED, HELD, NOT_FOUND
 from onefold.cli.options import json_option
-from onefold.terms.errors import OnefoldError, StoreLocked
+from onefold.terms.errors import Finding, LoadRefused, OnefoldError, StoreLocked
 
 if TYPE_CHECKING:
     from onefold.host.blob_audit import Found
@@ -34,22 +35,38 @@ COLUMNS = ("space", "bytes", "wal_bytes", "turns", "blobs", "unreferenced", "sta
 @json_option
 def doctor(store: str | None, accept_rollback: bool, as_json: bool) -> None:
     """Check the store's files, that nothing acknowledged is missing, that no history was changed, and every blob."""
-    import os
-
-    from onefold.host.config import find, settle
+    from onefold.kernel.tables import TURN
     from onefold.store.sqlite.checkup import checkup
 
-    environ = os.environ  # noqa: TID251 - the door: handed to host's config, which reads it
-    config = settle(flags={"store": store}, environ=environ, file=find(start=Path.cwd()))
+    config = _config(store)
     if config.folder is None:
         raise click.UsageError("This store is in memory and ends with its process; there is nothing to check.")
-    files = list(checkup(config.folder))
+    files = list(checkup(config.folder, TURN))
     spaces = [file.space for file in files]
     found = {file.space: _look(config, file, accept_rollback, spaces) for file in files}
     refused = {space: told for space, told in found.items() if isinstance(told, OnefoldError)}
     looked = {space: told for space, told in found.items() if told is not None and not isinstance(told, OnefoldError)}
     _print(config, files, refused, looked, as_json)
     click.get_current_context().exit(_ends_with(files, refused, looked))
+
+
+def _config(store: str | None) -> Config:
+    """The settings of the store to check: the one named, or that of the app in onefold.toml, whose code may say where.
+
+    That file is read as `serve` reads it, so its top level runs; nothing is opened. Raises: LoadRefused.
+    """
+    from onefold.cli.line import settled
+    from onefold.cli.stage import stage
+
+    config = settled(store=store)
+    if store is not None or config.app is None:
+        return config
+    start = Path.cwd() if config.file is None else config.file.parent
+    try:
+        return stage(config.app, {}, start).config
+    except LoadRefused as refused:
+        problem = "its code may say where the store is, and it cannot be loaded. Name the folder with --store"
+        raise LoadRefused([*refused.findings, Finding(f"app {config.app}", problem)]) from refused
 
 
 def _look(config: Config, file: File, accept_rollback: bool, spaces: Sequence[str]) -> OnefoldError | Found | None:
@@ -110,7 +127,7 @@ def _print(
         show.raw(show.compact({"store": str(config.folder), "items": rows}).encode())
         return
     click.echo(f"store {config.folder}")
-    show.table(rows, COLUMNS[:-1], empty="There is nothing in it yet.")
+    show.table(rows, COLUMNS[:-1], empty="There is no store, so nothing was checked. Name its folder with --store.")
     for row in rows:
         holder = ""
         if "holder" in row:
@@ -119,6 +136,8 @@ def _print(
 
 
 def _ends_with(files: Sequence[File], refused: dict[str, OnefoldError], looked: dict[str, Found]) -> int:
+    if not files:
+        return NOT_FOUND
     if any(error.exit == HELD for error in refused.values()):
         return HELD
     broken = any(found.faults for found in looked.values())

@@ -135,11 +135,12 @@ class Line:
         await self._stack.aclose()
 
 
-def settled() -> Config:
-    """The configuration of the working folder, without flags. Raises: LoadRefused."""
+def settled(**flags: str | None) -> Config:
+    """The configuration of the working folder, under these flags. Raises: LoadRefused."""
     from onefold.host.config import find, settle
 
-    return settle(environ=os.environ, file=find(start=Path.cwd()))  # noqa: TID251 - the door: handed to host's config
+    environ = os.environ  # noqa: TID251 - the door: handed to host's config
+    return settle(flags=flags, environ=environ, file=find(start=Path.cwd()))
 
 
 def address_of(config: Config) -> str:

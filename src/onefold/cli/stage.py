@@ -96,8 +96,8 @@ def stage(
 
 
 def fit_to_serve(config: Config) -> None:
-    """Raises: LoadRefused when anybody could call, or when a variable that a setting names is empty."""
-    findings = [Finding(name, "a setting names this variable, and it is not set") for name in config.unset()]
+    """Raises: LoadRefused when anybody could call, or when a variable that a setting names holds no fit secret."""
+    findings = list(config.lacking())
     if not config.loopback and not config.keys:
         problem = "is not loopback, and there are no keys: anybody could call. Add `keys`, or listen on 127.0.0.1"
         findings.append(Finding(f"listen {config.listen[0]}:{config.listen[1]}", problem))
@@ -127,26 +127,28 @@ async def serve(
     serving: Callable[[Host], None],
     live: Callable[[Any], None] | None = None,
     until: Callable[[], Awaitable[None]] | None = None,
+    signals: Sequence[signal.Signals] = SIGNALS,
 ) -> None:
-    """Open the app and answer on the socket until SIGINT, SIGTERM, or the end of `until`; then drain and close.
+    """Open the app and answer on the socket until one of `signals`, or the end of `until`; then drain and close.
 
     serving: called once it answers. live: told each happening. Raises: what opening the store raises.
     """
     from onefold.serve import asgi_app
 
-    async with staged.opened(_say) as host, asyncio.TaskGroup() as tasks:
-        front = asgi_app(host)
+    async with staged.opened(_say) as host:
+        front = asgi_app(host)  # before the group: what this refuses is told as it is
         server = _server(front, staged.config.listen, lambda: serving(host), host.rest)
-        stops = _stops_on_signals(server)
-        beside = [tasks.create_task(_tell(host, live))] if live else []
-        if until is not None:
-            beside.append(tasks.create_task(_stop_after(until, server)))
-        try:
-            await server.serve(sockets=[listening])
-        finally:
-            stops()
-            for task in beside:
-                task.cancel()
+        async with asyncio.TaskGroup() as tasks:
+            stops = _stops_on_signals(server, signals)
+            beside = [tasks.create_task(_tell(host, live))] if live else []
+            if until is not None:
+                beside.append(tasks.create_task(_stop_after(until, server)))
+            try:
+                await server.serve(sockets=[listening])
+            finally:
+                stops()
+                for task in beside:
+                    task.cancel()
 
 
 def _say(text: str) -> None:
@@ -172,23 +174,25 @@ def _server(front: Front, listen: tuple[str, int], serving: Callable[[], None], 
             stopping()
             front.drain()
             await super().shutdown(sockets)
+            if self.force_exit:  # its lifespan was left waiting, and would be cut off with a traceback
+                await self.lifespan.shutdown()
 
     return Kept(settings(front, listen, GRACE_MS))
 
 
-def _stops_on_signals(server: Server) -> Callable[[], None]:
-    """Stop on SIGINT and SIGTERM; a second one does not wait for requests under way. Gives the way back."""
+def _stops_on_signals(server: Server, signals: Sequence[signal.Signals]) -> Callable[[], None]:
+    """Stop on one of these; a second one does not wait for requests under way. Gives the way back."""
     loop = asyncio.get_running_loop()
 
     def stop() -> None:
         server.force_exit = server.should_exit
         server.should_exit = True
 
-    for number in SIGNALS:
+    for number in signals:
         loop.add_signal_handler(number, stop)
 
     def leave() -> None:
-        for number in SIGNALS:
+        for number in signals:
             loop.remove_signal_handler(number)
 
     return leave

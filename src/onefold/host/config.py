@@ -113,12 +113,19 @@ class Config:
             raise LoadRefused([Finding(name, f"this variable holds a secret and {why}")])
         return value
 
-    def unset(self) -> tuple[str, ...]:
-        """Named variables that hold nothing, so that a start can refuse before the first call meets one."""
+    def lacking(self) -> tuple[Finding, ...]:
+        """Named variables that hold no secret or too short a one: a start can refuse before the first call meets one."""
         named = [*self.secret_env, *(k.secret_env for k in self.keys), *(h.secret_env for h in self.hooks.values())]
+        least = dict.fromkeys(named, LEAST_SECRET)
         if self.smtp:
-            named.append(self.smtp.url_env)
-        return tuple(dict.fromkeys(name for name in named if not self.environ.get(name)))
+            least.setdefault(self.smtp.url_env, 1)
+        findings: list[Finding] = []
+        for name, bytes_ in least.items():
+            try:
+                self.secret(name, least=bytes_)
+            except LoadRefused as refused:
+                findings += refused.findings
+        return tuple(findings)
 
 
 # --- layers ------------------------------------------------------------------------------------------

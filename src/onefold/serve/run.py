@@ -153,6 +153,8 @@ class _Listening(Server):
         if drain is not None:
             drain()
         await super().shutdown(sockets=sockets)
+        if self.force_exit:  # else the lifespan is cut off where it stands, and its host is not closed
+            await self.lifespan.shutdown()
 
 
 def settings(app: Any, listen: tuple[str, int], grace_ms: int) -> Config:

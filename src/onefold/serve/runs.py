@@ -21,6 +21,7 @@ from onefold.terms.errors import BadArguments, Fault
 CALL, OPERATE = frozenset({"call"}), frozenset({"operate"})
 LOOK = frozenset({"read", "operate"})
 CANCEL = frozenset({"call", "operate"})
+ONE = LOOK | CALL  # who may start a run may follow it: repeating the call under its key tells no less
 
 
 class Runs:
@@ -33,7 +34,7 @@ class Runs:
     def routes(self) -> list[Route]:
         return [
             Route("GET", "/runs", self.list, LOOK),
-            Route("GET", "/runs/{id}", self.show, LOOK),
+            Route("GET", "/runs/{id}", self.show, ONE),
             Route("GET", "/runs/{id}/journal", self.journal, LOOK),
             Route("POST", "/runs/{id}/events/{event}", self.send, CALL),
             Route("POST", "/runs/{id}/cancel", self.cancel, CANCEL),

@@ -204,6 +204,8 @@ async def test_what_is_null_stays_null(mode: Mode) -> None:
 async def test_an_agent_without_the_right_is_told_so(locked: FakeHost, holding: Keyed, mode: Mode) -> None:
     async with holding(AGENT_KEY) as client, connected(client, mode) as agent:
         assert (await agent.call_tool("refund_order", {"order_id": "8", "amount": 1})).is_error is False
-        look = await agent.call_tool("get_run", {"run_id": "run_x"})
+        look = await agent.call_tool("list_runs", {})
+        one = await agent.call_tool("get_run", {"run_id": next(iter(locked.runs)), "wait_seconds": 0})
     assert (look.is_error, "needs the right 'operate or read'" in texts(look)[0]) == (True, True)
+    assert one.is_error is False  # who may start a run may follow it
     assert next(iter(locked.runs.values())).principal == "studio"

@@ -37,7 +37,7 @@ EXTENSION: Final = "io.modelcontextprotocol/tasks"
 CAPABILITIES: Final = "io.modelcontextprotocol/clientCapabilities"
 HELD_S: Final = 20  # a call is held this long for its result; clients cut theirs at 30 to 60
 SHORT_MS: Final = 5 * 60_000  # a longer wait is told, not held: clients that do tasks hide them and block
-_CALL, _LOOK = frozenset({"call"}), frozenset({"read", "operate"})
+_CALL, _LOOK, _ONE = frozenset({"call"}), frozenset({"read", "operate"}), frozenset({"call", "read", "operate"})
 CANCEL: Final = frozenset({"call", "operate"})
 
 Arguments = Mapping[str, Json]
@@ -143,7 +143,7 @@ class Calls:
     # --- the four for runs -----------------------------------------------------------------------------
 
     async def _get_run(self, request: Request) -> dict[str, Any]:
-        require(request.caller, _LOOK, "get_run")
+        require(request.caller, _ONE, "get_run")
         given = _Given(request.arguments, "run_id", "wait_seconds")
         run_id = given.text("run_id", needed=True)
         seconds = given.whole("wait_seconds", POLL, 0, WAIT_MOST)

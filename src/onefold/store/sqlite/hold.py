@@ -111,12 +111,6 @@ def boot() -> bytes:
         return bytes(16)
 
 
-def acknowledged(raw: bytes) -> int | None:
-    """The highest number that a whole mark file says was answered; None when it holds no mark."""
-    mark = _read(raw[_HEAD : _HEAD + _BODY.size + 4])
-    return None if mark is None else mark.top
-
-
 def holder_of(head: bytes) -> str:
     """Who holds a space, in words, by the first bytes of its mark."""
     try:
