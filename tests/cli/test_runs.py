@@ -152,6 +152,13 @@ def test_what_is_parked_is_listed_retried_and_dropped_for_a_reason(typed: Any, t
     assert told.sent[-1].body == {"reason": "paid by hand"}
 
 
+def test_a_long_list_of_what_is_parked_says_how_it_goes_on(typed: Any, told: Any) -> None:
+    told.answer("GET", "/parked", {"items": [PARKED], "next": "1.p1"})
+    ended = typed("parked", "--limit", "1", "--after", "0.p0")
+    assert told.sent[-1].query == {"limit": "1", "after": "0.p0"}
+    assert "More: --after 1.p1" in ended.stdout
+
+
 def test_a_table_is_exported_whole_over_several_pages(typed: Any, told: Any, tmp_path: Any) -> None:
     first = {"columns": ["order_id", "amount"], "rows": [["7", "=1+1"]], "next": "1"}
     told.answer("GET", "/tools/refund_order/tables/refunds", first, {**first, "rows": [["8", "2"]], "next": None})

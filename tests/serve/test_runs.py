@@ -173,6 +173,23 @@ async def test_only_true_and_false_decide(host: FakeHost, client: AsyncClient, a
     assert told.json()["detail"].startswith("Nothing was decided.")
 
 
+async def test_the_list_of_what_is_parked_pages_like_any_other(host: FakeHost, client: AsyncClient) -> None:
+    for n, id in enumerate("abcde"):
+        host.parked[id] = ParkedItem(id, "owed", "refund_order", "502", moment(NOW + n // 2))
+    seen: list[str] = []
+    query = {"limit": "2"}
+    while query.get("after") != "":
+        told = (await client.get("/parked", params=query)).json()
+        seen += [item["id"] for item in told["items"]]
+        host.parked.pop(seen[-1], None)  # dealt with meanwhile: the next page begins behind it all the same
+        query["after"] = told["next"] or ""
+    assert seen == list("abcde")
+    for wrong in ("limit=0", "limit=x", "limt=2"):
+        assert (await client.get(f"/parked?{wrong}")).status_code == 422
+    for nowhere in ("x", "1", "-1.a", "9" * 400 + ".a"):
+        assert (await client.get("/parked", params={"after": nowhere})).status_code == 404
+
+
 async def test_parked_items_are_listed_retried_and_dropped_with_a_reason(host: FakeHost, client: AsyncClient) -> None:
     for id in ("p/1", "p2"):
         host.parked[id] = ParkedItem(id, "owed", "refund_order", "502 for an hour", moment(NOW))

@@ -24,14 +24,18 @@ def parked() -> None:
 
 
 @parked.command("list")
+@click.option("--limit", type=click.IntRange(1, 1000), default=100, show_default=True)
+@click.option("--after", help="Go on where `next` of an earlier list says.")
 @spoken
-def list_parked(line: Line, as_json: bool) -> None:
-    """List what is parked, and why."""
-    give(line.get("parked"), as_json, _list)
+def list_parked(line: Line, limit: int, after: str | None, as_json: bool) -> None:
+    """List what is parked, and why; what waits longest comes first."""
+    give(line.get("parked", limit=limit, after=after), as_json, _list)
 
 
 def _list(page: dict[str, Any]) -> None:
     show.table(page["items"], COLUMNS, empty="Nothing is parked.")
+    if page["next"]:
+        click.echo(f"More: --after {show.plain(page['next'])}")
 
 
 @parked.command("show")

@@ -313,7 +313,8 @@ def _parked() -> dict[str, Any]:
                 "operation",
                 "What waits for a person.",
                 _page(ref("schemas", "Parked")),
-                refused=("422",),
+                parameters=[_LIMIT, _AFTER],
+                refused=("404", "422"),
             )
         },
         "/parked/{id}": {

@@ -7,7 +7,8 @@ Was wrong once: asking for a result removed it. The client that lost the answer 
 
 from __future__ import annotations
 
-from typing import Any
+import re
+from typing import Any, Final
 
 import msgspec
 
@@ -16,12 +17,14 @@ from onefold.serve import bodies
 from onefold.serve.door import Host, JournalRow, Json, ParkedDetail, ParkedItem, Verdict
 from onefold.serve.routes import LIST_LIMIT, LIST_MOST, WAIT_MOST, Answer, Ask, Route, answer, number
 from onefold.serve.times import written
-from onefold.terms.errors import BadArguments, Fault
+from onefold.terms.errors import BadArguments, Fault, NotFound
+from onefold.terms.instant import up
 
 CALL, OPERATE = frozenset({"call"}), frozenset({"operate"})
 LOOK = frozenset({"read", "operate"})
 CANCEL = frozenset({"call", "operate"})
 ONE = LOOK | CALL  # who may start a run may follow it: repeating the call under its key tells no less
+_MOMENT: Final = re.compile("[0-9]{1,15}", re.ASCII)
 
 
 class Runs:
@@ -118,9 +121,13 @@ class Runs:
         return answer(verdict_json(verdict))
 
     async def parked(self, ask: Ask) -> Answer:
-        ask.queries()
-        items = await self.host.parked_list(caller=ask.caller)
-        return answer({"items": [parked_item(item) for item in items], "next": None})
+        queries = ask.queries("limit", "after")
+        limit = number(queries.get("limit"), "limit", LIST_LIMIT, 1, LIST_MOST)
+        behind = _place(queries.get("after"))
+        items = [one for one in await self.host.parked_list(caller=ask.caller) if _at(one) > behind]
+        shown = sorted(items, key=_at)[:limit]
+        more = "{}.{}".format(*_at(shown[-1])) if len(items) > limit else None
+        return answer({"items": [parked_item(item) for item in shown], "next": more})
 
     async def parked_show(self, ask: Ask) -> Answer:
         ask.queries()
@@ -138,6 +145,18 @@ class Runs:
             raise BadArguments([Fault("reason", "must say why it is dropped")], nothing_was="dropped")
         await self.host.parked_drop(ask.params["id"], reason=reason, caller=ask.caller)
         return Answer(204, headers=())
+
+
+def _at(item: ParkedItem) -> tuple[int, str]:
+    """Where an item stands in the list: a page begins behind it, also once it was dealt with."""
+    return up(item.since), item.id
+
+
+def _place(after: str | None) -> tuple[int, str]:
+    since, _, id = (after if after is not None else "0.").partition(".")
+    if not _MOMENT.fullmatch(since) or (after is not None and not id):
+        raise NotFound("page", after or "")  # not the first page: whoever follows `next` would go in circles
+    return int(since), id
 
 
 def status_of(given: str | None) -> str | None:
