@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -23,12 +24,16 @@ from tests.guarantees.test_memory_is_a_cache import append
 BAD = 666
 
 
-def bank_that_breaks(broken: list[bool]) -> Module[Any, Any, Any, Any, Any]:
+class Gone(BaseException):
+    """What is no Exception."""
+
+
+def bank_that_breaks(broken: list[bool], raised: type[BaseException] = KeyError) -> Module[Any, Any, Any, Any, Any]:
     """The bank, whose evolve raises on the history of an actor that began with BAD, once `broken` says so."""
 
     def evolve(account: Account, fact: Fact) -> Account:
         if broken and isinstance(fact, Deposited) and fact.amount == BAD:
-            raise KeyError("evolve is broken")
+            raise raised("evolve is broken")
         return shop.evolve(account, fact)
 
     return Module(
@@ -62,11 +67,12 @@ async def released(stage: Stage, module: Module[Any, Any, Any, Any, Any]) -> Non
     assert (await stage.host.read(module, "later", caller=stage.caller())).last == "too late"
 
 
+@pytest.mark.parametrize("raised", [KeyError, Gone, asyncio.CancelledError])
 async def test_an_actor_whose_code_raises_does_not_stop_the_clock(
-    stages: Stages, provider: Provider, caplog: pytest.LogCaptureFixture
+    stages: Stages, provider: Provider, caplog: pytest.LogCaptureFixture, raised: type[BaseException]
 ) -> None:
     broken: list[bool] = []
-    module = bank_that_breaks(broken)
+    module = bank_that_breaks(broken, raised)
     provider.failing = [TimeoutError("down")] * 100
     stage = await stages(module, provider.dedupes())
     await two_that_wait(stage, module)

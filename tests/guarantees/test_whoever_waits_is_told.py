@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import errno
+from datetime import datetime
 
 import pytest
 from pydantic import BaseModel
 
-from onefold import Approved, Expired, Rejected, Run, Step, actuator, port
+from onefold import Approved, Decision, Expired, Module, Rejected, Run, Step, actuator, port
 from onefold.host.approvals import PAGE
+from onefold.kernel.drain import LIMIT
 from onefold.kernel.tables import OWED
 from onefold.store.contract import Query
+from onefold.terms.errors import DecideFailed
+from tests.guarantees import shop
 from tests.guarantees.conftest import Stages
-from tests.guarantees.shop import Deposit, PayOut, Sent, Transfer, bank
+from tests.guarantees.shop import Accepted, Account, Deposit, Fact, PayOut, Reply, Sent, Transfer, bank
 
 COMMITS = 8  # of the run below, and some more
 
@@ -125,3 +129,62 @@ async def test_a_send_that_ends_oddly_is_counted_and_backs_off(stages: Stages, k
     assert row[OWED.at["tries"]] == sent < 20
     await stage.advance("4 hours")
     assert [item.kind for item in await stage.host.parked_list(caller=caller)] == ["owed"]
+
+
+class Gone(BaseException):
+    """What a library may raise, though it is no Exception: a test's own failure is such a one."""
+
+
+STRANGE = pytest.mark.parametrize("strange", [Gone, asyncio.CancelledError, pytest.fail.Exception])
+
+
+@STRANGE
+async def test_who_sent_an_event_is_told_whatever_the_module_raises(
+    stages: Stages, strange: type[BaseException]
+) -> None:
+    def decide(account: Account, event: Deposit, now: datetime) -> Decision[Fact, Reply]:
+        if event.amount < 0:
+            raise strange("no")
+        return shop.decide(account, event, now)
+
+    module = Module(
+        "bank", initial=Account(), key=lambda event: event.account, decide=decide, evolve=shop.evolve, view=shop.view
+    )
+    stage = await stages(module)
+    caller = stage.caller()
+    sent = [
+        stage.host.deliver(module, Deposit("d1", "a", -1), caller=caller),
+        stage.host.deliver(module, Deposit("d2", "a", 1), caller=caller),
+        stage.host.deliver(module, Deposit("d3", "b", 1), caller=caller),
+    ]
+    refused, *taken = await asyncio.wait_for(asyncio.gather(*sent, return_exceptions=True), 10)
+    assert isinstance(refused, DecideFailed)
+    assert taken == [Accepted(1), Accepted(1)]
+
+
+@STRANGE
+@pytest.mark.parametrize("threaded", [False, True])
+async def test_a_try_is_counted_whatever_the_port_raises(
+    stages: Stages, strange: type[BaseException], threaded: bool
+) -> None:
+    """Uncounted it was sent again each second for ever, and nobody was told."""
+    calls: list[str] = []
+
+    @port.dedupes("transfer")  # type: ignore[arg-type]
+    def plain(step: Step, body: Transfer) -> Sent:
+        calls.append(step.key)
+        raise strange("no")
+
+    @port.dedupes("transfer")
+    async def awaited(step: Step, body: Transfer) -> Sent:
+        calls.append(step.key)
+        raise strange("no")
+
+    stage = await stages(bank, plain if threaded else awaited)
+    caller = stage.caller()
+    await stage.host.deliver(bank, Deposit("d1", "a", 10), caller=caller)
+    await stage.host.deliver(bank, PayOut("p1", "a", 5, minutes=100_000), caller=caller)
+    await stage.advance("6 hours")
+    (item,) = await stage.host.parked_list(caller=caller)
+    assert item.kind == "owed"
+    assert len(calls) == LIMIT

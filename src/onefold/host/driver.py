@@ -195,7 +195,12 @@ class Driver:
         except OnefoldError as fault:
             log.warning("the alarm of %s %s could not be rung: %s", at.kind, at.key, fault)
             return False
-        except Exception:  # the door: whatever one actor raises, the others' alarms still ring
+        except (KeyboardInterrupt, SystemExit, GeneratorExit):
+            raise
+        except BaseException:  # the door: whatever one actor raises, the others' alarms still ring
+            task = asyncio.current_task()
+            if task is not None and task.cancelling():
+                raise
             log.exception("the alarm of %s %s raised", at.kind, at.key)
         self._left_out[(at.kind, number)] = self._clock.now() + BEAT_MS
         return False

@@ -209,7 +209,9 @@ class Sender:
             await self._fell(resident.at, item, "it cancelled itself", acted=acted)
         except PortFailed as fault:
             await self._fell(resident.at, item, str(fault.why or fault), acted=acted)
-        except Exception as fault:  # noqa: BLE001 - the door: whatever a port raises is a try that failed
+        except (KeyboardInterrupt, SystemExit, GeneratorExit):
+            raise
+        except BaseException as fault:  # noqa: BLE001 - the door: whatever a port raises is a try that failed
             await self._fell(resident.at, item, f"{type(fault).__name__}: {fault}", acted=acted)
         return _FELL
 

@@ -185,7 +185,9 @@ class Lane(Arming):
             folded.wake = module.wakes_at(folded.state)
         except OnefoldError as fault:
             self._failed(batch, turn, now, fault)
-        except Exception as fault:  # noqa: BLE001 - the door: a module's own fault is its caller's answer
+        except (KeyboardInterrupt, SystemExit):
+            raise
+        except BaseException as fault:  # noqa: BLE001 - the door: a module's own fault is its caller's answer
             self._failed(batch, turn, now, DecideFailed(base.kind, base.key, type(fault).__name__, str(fault)))
         else:
             if before is not None:
