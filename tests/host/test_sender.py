@@ -124,3 +124,19 @@ async def test_what_is_queued_when_the_app_closes_is_sent_after_the_next_start()
         await delivering
         await stage.advance("10 seconds")
         assert set(done) == {"a-0", "a-1"}
+
+
+async def test_a_try_that_fell_is_told_with_port_key_attempt_line_and_next_instant(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    @port.dedupes("down")
+    async def down(step: Step, body: Said) -> None:
+        raise ConnectionError("refused")
+
+    async with staged(asker, down) as stage:
+        await ask(stage, "1", "down")
+        await turns(stage, lambda: bool(caplog.messages))
+    [told] = [line for line in caplog.messages if "down" in line]
+    assert "port down fell on 1-0 of asker one: " in told
+    assert "ConnectionError: refused (test_sender.py:" in told
+    assert "attempt 1 of 20, tried again at 2" in told

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
+from datetime import datetime
 from typing import Any
 
 import pytest
 from hypothesis import Phase, settings
 from hypothesis import strategies as st
 
-from onefold import Module
+from onefold import Decision, Module
 from onefold.kernel.words import Dropped
 from onefold.machine import from_machine
 from onefold.testing import LAWS, LawBroken, module_laws
 from tests.guarantees import shop
-from tests.testing.bad_modules import BAD, AnyModule, Clear, Page, Put, make
+from tests.testing.bad_modules import BAD, AnyModule, Clear, Page, Put, Whole, decide, make, snapshot
 
 PUTS = st.builds(Put, id=st.uuids().map(str), book=st.sampled_from("ab"), text=st.text(max_size=3))
 EVENTS = [Put("1", "a", "one"), Put("2", "a", "two"), Clear("3", "a"), Put("4", "b", "three"), Clear("5", "c")]
@@ -91,7 +92,6 @@ CHART: dict[str, Any] = {
 
 def test_a_chart_keeps_them() -> None:
     from dataclasses import dataclass, replace
-    from datetime import datetime
 
     @dataclass(frozen=True)
     class Knock:
@@ -112,6 +112,41 @@ def test_a_chart_keeps_them() -> None:
         "door", CHART, context=Door(), key=which, actions={"count": count}
     )
     assert module_laws(door, events=[Knock(str(n)) for n in range(5)]).facts["Moved"]
+
+
+def whole_once_written(book: Any) -> Whole:
+    assert book.lines or book.pages, "nothing was written yet"
+    return snapshot(book)
+
+
+def test_an_actor_that_only_declined_is_asked_for_no_snapshot() -> None:
+    never = make(snapshot=whole_once_written, decide=declines_first)
+    assert module_laws(
+        never, events=[Clear("1", "a"), Put("2", "a", "one"), Put("3", "b", "two")], answers=ANSWERS
+    ).turns
+
+
+def declines_first(book: Any, event: Put | Clear, now: datetime) -> Decision[Any, int]:
+    if isinstance(event, Clear):
+        return Decision(reply=0)
+    return decide(book, event, now)
+
+
+def never_whole(book: Any) -> Whole:
+    raise KeyError("tags")
+
+
+def no_fact(book: Any) -> Whole:
+    return Page("no fact")  # type: ignore[return-value]
+
+
+def test_a_snapshot_that_raises_or_does_not_fit_is_told_as_a_law_and_not_as_what_it_raised() -> None:
+    with pytest.raises(LawBroken, match="breaks totality: snapshot raised KeyError: 'tags' on "):
+        module_laws(make(snapshot=never_whole), events=EVENTS, answers=ANSWERS)
+    with pytest.raises(
+        LawBroken, match=r"breaks round trips: the snapshot Page\(text='no fact'\) could not be written"
+    ):
+        module_laws(make(snapshot=no_fact), events=EVENTS, answers=ANSWERS)
 
 
 def test_events_that_bring_nothing_about_hold_nothing() -> None:

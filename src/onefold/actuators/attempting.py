@@ -19,10 +19,12 @@ from onefold.actuators.troubles import Unfit, told
 from onefold.actuators.words import Stepped, Trying
 from onefold.kernel.blob import plain
 from onefold.kernel.port import Port, StandIn, Step, unstopped
-from onefold.terms.errors import Broken, HostError, OwnedElsewhere, TooLarge
+from onefold.kernel.unfit import said, shown
+from onefold.terms.errors import BadArguments, Broken, HostError, OwnedElsewhere, TooLarge
 from onefold.terms.ids import ActorId, leaving_key
 from onefold.terms.instant import moment
 from onefold.terms.limits import MAX_ROW_BYTES
+from onefold.terms.typed import Codec
 
 DATABASE_BUDGET_MS = 5_000
 """A database step holds its space's only writer; longer than this, the other runs of the actuator are stalled."""
@@ -46,10 +48,18 @@ RESULT_LIMIT = MAX_ROW_BYTES - 8_192
 """Bytes of a result: what fits into one row of the journal beside its names."""
 
 
-def encoded(write: Callable[[Any], bytes], result: Any) -> Raw:
-    """A result as it is kept. Raises: Unfit."""
+class UnfitResult(Exception):
+    """A function gave what does not fit its own annotation: the program's fault, not that of who called it."""
+
+
+def encoded(write: Callable[[Any], bytes], giver: str, result: Any) -> Raw:
+    """A result as it is kept. giver: whose it is, as a sentence begins. Raises: Unfit."""
     try:
         raw = write(result)
+    except BadArguments as fault:
+        codec = getattr(write, "__self__", None)
+        annotation = f" {shown(codec.annotation)}" if isinstance(codec, Codec) else ""
+        raise Unfit(UnfitResult(f"{giver} gave what does not fit its annotation{annotation}: {said(fault)}")) from fault
     except Exception as fault:
         raise Unfit(fault) from fault
     if len(raw) > RESULT_LIMIT:
@@ -104,7 +114,9 @@ class Attempt:
                 self.why = f"it raised {type(fault).__name__} after it was sent"
                 return None
             return self._failed(fault)
-        return Stepped(call.id, call.name, call.digest, self.number, encoded(acting.write, result))
+        return Stepped(
+            call.id, call.name, call.digest, self.number, encoded(acting.write, f"step {acting.name!r}", result)
+        )
 
     async def _announced(self, port: Port[Any, Any]) -> bool:
         """Commit that an attempt leaves, before its first byte does. False: one may have left, and nobody can know."""
@@ -156,7 +168,13 @@ class DatabaseAttempt:
         call, acting = self.call, self.call.acting
 
         def event_of(value: Any) -> Stepped:
-            return Stepped(call.id, call.name, call.digest, self.number, encoded(acting.write, value))
+            return Stepped(
+                call.id,
+                call.name,
+                call.digest,
+                self.number,
+                encoded(acting.write, f"step {acting.name!r}", value),
+            )
 
         try:
             await actor.author(acting.function, event_of, id=id, budget_ms=DATABASE_BUDGET_MS)

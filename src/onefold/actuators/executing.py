@@ -153,7 +153,7 @@ class Execution:
     def _launch(self, args: tuple[Any, ...]) -> None:
         """Make the root task, path "0"."""
         home, actuator = self.home, self.actuator
-        home.finish = lambda value: encoded(actuator.result.encode, value)
+        home.finish = lambda value: encoded(actuator.result.encode, f"actuator {actuator.name!r}", value)
         if actuator.is_async:
             coro = actuator.function(*args)
         else:

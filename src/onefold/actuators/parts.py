@@ -24,7 +24,10 @@ class Part(Struct, frozen=True, omit_defaults=True):
 
 
 class Trouble(Part, frozen=True):
-    """Why something failed: `kind` is a class name or a code; `step` and `call` when a step ended the run."""
+    """Why something failed: `kind` is a class name or a code; `step` and `call` when a step ended the run.
+
+    place: `file:line` of the author's own line that raised, without its folder; no caller is told.
+    """
 
     kind: str
     message: str
@@ -32,6 +35,7 @@ class Trouble(Part, frozen=True):
     attempts: int | None = None
     call: str | None = None
     data: Raw = NULL
+    place: str | None = None
 
 
 class Asking(Part, frozen=True):

@@ -16,6 +16,7 @@ from onefold.actuators.parts import NULL, Trouble
 from onefold.actuators.words import StepFell
 from onefold.terms.codec import canonical
 from onefold.terms.errors import BadArguments, StepFailed
+from onefold.terms.places import place_of
 
 MESSAGE_LIMIT = 4_000
 """Characters of an exception's message: enough to tell, too little to fill a row."""
@@ -35,7 +36,8 @@ def told(fault: BaseException) -> Trouble:
     """An exception as data: its class's name, its message, and those of its attributes that are JSON."""
     data = {name: value for name, value in vars(fault).items() if not name.startswith("_") and _is_json(value)}
     raw = canonical(data) if data else b"null"
-    return Trouble(type(fault).__name__, _message(fault), data=Raw(raw) if len(raw) <= DATA_LIMIT else NULL)
+    kept = Raw(raw) if len(raw) <= DATA_LIMIT else NULL
+    return Trouble(type(fault).__name__, _message(fault), data=kept, place=place_of(fault))
 
 
 def trouble_of(fault: BaseException) -> Trouble:
@@ -45,8 +47,9 @@ def trouble_of(fault: BaseException) -> Trouble:
     while isinstance(fault, BaseExceptionGroup) and fault.exceptions:
         fault = fault.exceptions[0]
     if isinstance(fault, StepFailed):
-        return Trouble(fault.kind, fault.message, fault.step, fault.attempts, getattr(fault, "call", None))
-    return Trouble(type(fault).__name__, _message(fault))
+        call, place = getattr(fault, "call", None), getattr(fault, "place", None)
+        return Trouble(fault.kind, fault.message, fault.step, fault.attempts, call, place=place)
+    return Trouble(type(fault).__name__, _message(fault), place=place_of(fault))
 
 
 def failure(entry: StepFell) -> StepFailed:
@@ -54,6 +57,7 @@ def failure(entry: StepFell) -> StepFailed:
     trouble = entry.trouble
     failed = StepFailed(entry.name, entry.attempt, trouble.kind, trouble.message, msgspec.json.decode(trouble.data))
     failed.call = entry.call  # type: ignore[attr-defined]  # so that a retry of the run knows which to take back
+    failed.place = trouble.place  # type: ignore[attr-defined]  # where the step raised, not where it was awaited
     return failed
 
 

@@ -13,11 +13,15 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from onefold.actuators.words import FailedFor, Parked, StepFell
 from onefold.host.clock import Clock
 from onefold.kernel.fold import Folded
 from onefold.node.resident import Resident
-from onefold.terms.instant import moment
+from onefold.terms.faults import short
+from onefold.terms.instant import moment, text
+from onefold.terms.places import at_place
 
+WHY_CHARS = 600  # of a message: the place stands behind it
 KEPT = 1_000  # lines that may wait for one watcher
 
 
@@ -79,7 +83,16 @@ def _said(what: str, fact: Any) -> str:
         value = getattr(fact, field, None) if field in _fields(type(fact)) else None
         if isinstance(value, str | int) and value != "":
             parts.append(f"{field}={value}")
-    return " ".join(parts)
+    return " ".join(parts) + _why(fact)
+
+
+def _why(fact: Any) -> str:
+    """Why something failed or stopped: the kind and message of what was raised, and the author's line."""
+    if isinstance(fact, StepFell | FailedFor):
+        trouble = fact.trouble
+        again = "" if isinstance(fact, FailedFor) or fact.until is None else f", tried again at {text(fact.until)}"
+        return f": {short(f'{trouble.kind}: {trouble.message}', WHY_CHARS)}{at_place(trouble.place)}{again}"
+    return f": {fact.cause}" if isinstance(fact, Parked) else ""
 
 
 def _fields(kind: type) -> Container[str]:

@@ -22,6 +22,7 @@ from onefold.kernel.prune import PRUNED, Pruned, before, lost, older
 from onefold.kernel.reading import Unreadable, read_facts
 from onefold.kernel.rebuild import newest
 from onefold.kernel.tables import ACTOR, ALARM, TURN
+from onefold.kernel.unfit import fitting
 from onefold.node.resident import Resident
 from onefold.store.contract import Query, Row
 from onefold.terms.codec import digest, parse_canonical
@@ -126,7 +127,10 @@ class ModuleVerbs:
         found = self._core.catalog.module(module)
         at = ActorId(found.name, caller.principal, check_text(key, "key"))
         resident = await self._core.node.activate(at)
-        told = {"key": key, "view": found.codecs.view.to_json(found.view(resident.durable))}
+        codec = found.codecs.view
+        view = found.view(resident.durable)
+        shows = fitting(found.name, key, "view", "a view", codec.annotation, lambda: codec.to_json(view))
+        told = {"key": key, "view": shows}
         due = self._due(resident)
         return told if due is None else {**told, "alarm": text(due)}
 

@@ -20,16 +20,19 @@ from typing import Any
 
 from onefold.kernel.alert import is_alert
 from onefold.kernel.blob import pointed
-from onefold.kernel.drain import asks_first, attempt, before_send, fell, given_up, uncertain, without_port
+from onefold.kernel.drain import LIMIT, asks_first, attempt, before_send, fell, given_up, uncertain, without_port
 from onefold.kernel.fold import Outstanding, leaving
 from onefold.kernel.module import Module
 from onefold.kernel.port import Inner, Local, Port, StandIn, Step, unstopped
+from onefold.kernel.unfit import UNFIT, said, shown
 from onefold.kernel.words import NOTHING, Answer, Decision, Dropped
 from onefold.node.node import Decide, Node
 from onefold.node.resident import Resident
 from onefold.terms.errors import BadArguments, DecideFailed, OnefoldError, PortFailed, TooLarge
+from onefold.terms.faults import short
 from onefold.terms.ids import ActorId, owed_id
-from onefold.terms.instant import moment
+from onefold.terms.instant import moment, text
+from onefold.terms.places import at_place, place_of
 
 log = logging.getLogger("onefold.sender")
 ERROR_CHARS = 500  # of a fault's text kept in the row
@@ -212,16 +215,24 @@ class Sender:
         except (KeyboardInterrupt, SystemExit, GeneratorExit):
             raise
         except BaseException as fault:  # noqa: BLE001 - the door: whatever a port raises is a try that failed
-            await self._fell(resident.at, item, f"{type(fault).__name__}: {fault}", acted=acted)
+            why = f"{type(fault).__name__}: {fault}"
+            await self._fell(resident.at, item, why, acted=acted, place=place_of(fault))
         return _FELL
 
-    async def _fell(self, at: ActorId, item: Outstanding, why: str, *, acted: bool) -> None:
+    async def _fell(self, at: ActorId, item: Outstanding, why: str, *, acted: bool, place: str | None = None) -> None:
         self.failures += 1
         port = self._ports[item.port]
         assert isinstance(port, Port)  # nothing is sent to any other
         changed = fell(port.promise, item, self._now(), why[:ERROR_CHARS], acted=acted)
+        line = at_place(place)
         if changed.next_at is None:
-            log.error("parked: %s of %s %s through %s: %s", item.key, at.kind, at.key, item.port, why)
+            log.error("parked: %s of %s %s through %s: %s%s", item.key, at.kind, at.key, item.port, why, line)
+        else:
+            again, said = text(changed.next_at), short(why, ERROR_CHARS)
+            log.warning(
+                "port %s fell on %s of %s %s: %s%s; attempt %d of %d, tried again at %s",
+                *(item.port, item.name, at.kind, at.key, said, line, changed.tries, LIMIT, again),
+            )
         await self._change(at, changed)
 
     async def _change(self, at: ActorId, item: Outstanding) -> None:
@@ -254,7 +265,11 @@ def hears(module: Module[Any, Any, Any, Any, Any], item: Outstanding, answer: An
         answer = None
     if codec is None or (isinstance(answer, Dropped) and not module.hears_drops):
         return None, None
-    body = codec.decode(codec.encode(answer))
+    try:
+        body = codec.decode(codec.encode(answer))
+    except BadArguments as fault:
+        what = f"the answer of port {item.port!r} does not fit Answer[{shown(codec.annotation)}] of on_answer"
+        raise DecideFailed(module.name, item.name, UNFIT, f"{what}: {said(fault)}") from fault
     return owed_id(item.key), partial(_on_answer, module, Answer(item.name, item.port, body))
 
 

@@ -21,9 +21,10 @@ from onefold.kernel.blob import NAME, Spill, Spiller, address_of, lightened, nam
 from onefold.kernel.chain import START, link
 from onefold.kernel.module import Module
 from onefold.kernel.port import Inner, Local, Port
+from onefold.kernel.unfit import giver, unfit
 from onefold.kernel.words import Decision, Forked, Owed
 from onefold.store.contract import Row, Table
-from onefold.terms.errors import BadArguments, Broken, Fault, KeyConflict, TooLarge
+from onefold.terms.errors import BadArguments, Broken, Fault, KeyConflict, LoadRefused, TooLarge
 from onefold.terms.ids import ActorId, LeavingKey, Principal, leaving_key, principal_text
 from onefold.terms.instant import up
 from onefold.terms.limits import INLINE_BYTES, MAX_ROW_BYTES
@@ -142,11 +143,15 @@ class Folder:
         `replies`: whether somebody is answered. Raises: TooLarge before anything was written.
         """
         spills: list[Spill] = []
-        state, facts, written, seq, snapshot_seq = self._decided(module, base, decision, spills)
+        gives = giver(event)
+        state, facts, written, seq, snapshot_seq = self._decided(module, base, decision, gives, spills)
         reply, reply_bytes = None, None
         if replies:
             codec = _TEXT if type(decision) is Forked else module.codecs.reply
-            reply_bytes, reply = codec.seal(decision.reply)
+            try:
+                reply_bytes, reply = codec.seal(decision.reply)
+            except BadArguments as fault:
+                raise unfit(base.kind, base.key, gives, "the reply", codec.annotation, fault) from fault
             if len(reply_bytes) > INLINE_BYTES:
                 _within(f"the reply of {base.kind} {base.key}", reply_bytes)
                 reply_bytes = pointer(self._spill(base, reply_bytes, spills).digest)
@@ -160,7 +165,7 @@ class Folder:
         if decision.owed:
             known = None if module.keys_once else keys
             for item in decision.owed:
-                self._owe(base, event, item, now, owed, known, local, spills)
+                self._owe(base, event, item, now, owed, known, local, spills, gives)
             owes = _names.encode([(item.port, item.key) for item in decision.owed])
         if self.alerts is not None and (cause := module.stops(facts)) is not None:
             owed.append(self.alerts.run(base, cause, now))
@@ -175,7 +180,12 @@ class Folder:
         return folded
 
     def _decided(
-        self, module: Module[Any, Any, Any, Any, Any], base: Base, decision: Decision[Any, Any], spills: list[Spill]
+        self,
+        module: Module[Any, Any, Any, Any, Any],
+        base: Base,
+        decision: Decision[Any, Any],
+        gives: str,
+        spills: list[Spill],
     ) -> tuple[Any, Sequence[Any], bytes, int, int]:
         """The state after a decision, its facts and their bytes with a snapshot where one is due, and the numbers.
 
@@ -186,21 +196,21 @@ class Folder:
                 fault = Fault("to", "has a history already; name a new actor", base.key)
                 raise BadArguments([fault], nothing_was="forked")
             return decision.state, decision.facts, decision.written, len(decision.facts), decision.snapshot
-        state, facts, written = self._evolved(module, base, decision.facts, spills)
+        state, facts, written = self._evolved(module, base, decision.facts, gives, spills)
         seq = base.seq + len(facts)
         if module.snapshot is None or not _snapshot_due(base, seq, module.snapshot_every):
             return state, facts, written, seq, base.snapshot_seq
         kept = spills[:]
         spills.clear()
         try:
-            saved, more, longer = self._evolved(module, base, [*facts, module.snapshot(state)], spills)
+            saved, more, longer = self._evolved(module, base, [*facts, module.snapshot(state)], "snapshot", spills)
         except TooLarge:
             spills[:] = kept
             return state, facts, written, seq, seq  # tried here: the next is due as if there were one
         return saved, more, longer, seq + 1, seq + 1
 
     def _evolved(
-        self, module: Module[Any, Any, Any, Any, Any], base: Base, facts: Sequence[Any], spills: list[Spill]
+        self, module: Module[Any, Any, Any, Any, Any], base: Base, facts: Sequence[Any], gives: str, spills: list[Spill]
     ) -> tuple[Any, Sequence[Any], bytes]:
         """The state after these facts, the facts, and their bytes. Raises: TooLarge."""
         if not facts:
@@ -208,7 +218,10 @@ class Folder:
         if module.own_words:
             written, light = _write(facts), facts
         else:
-            written, facts = module.codecs.fact.seal_many(facts)
+            try:
+                written, facts = module.codecs.fact.seal_many(facts)
+            except BadArguments as fault:
+                raise unfit(base.kind, base.key, gives, "a fact", module.codecs.fact.annotation, fault) from fault
             light = facts
         if len(written) > INLINE_BYTES:
             if module.own_words:
@@ -236,6 +249,7 @@ class Folder:
         named: list[tuple[int, str, bytes]] | None,
         local: list[tuple[Table, Row]],
         spills: list[Spill],
+        gives: str,
     ) -> None:
         port = self._ports.get(item.port)
         if isinstance(port, Local):
@@ -246,7 +260,12 @@ class Folder:
                     _within(f"what {base.kind} {base.key} owes {item.port}", cell)
             local.append((port.table, row))
             return
-        body = _sealed(port, item)
+        try:
+            body = _sealed(port, item)
+            due = now if item.at is None else max(now, up(item.at))
+        except (BadArguments, LoadRefused) as fault:
+            kind = type(item.body) if port is None else port.body.annotation
+            raise unfit(base.kind, base.key, gives, f"what it owes to {item.port!r}", kind, fault) from fault
         key = self._row_key(base.kind, event, item.key)
         once = key[0] == "k" and named is not None and not isinstance(port, Inner)
         sealed = self._digest(item.port.encode() + b"\0" + body) if once else b""
@@ -260,7 +279,6 @@ class Folder:
         n = self._mint_owed()
         if named is not None and once:
             named.append((n, key, sealed))
-        due = now if item.at is None else max(now, up(item.at))
         owed.append(Outstanding(n, key, item.port, body, 0, due, "ready", now))
 
     def _row_key(self, kind: str, event: str, key: str) -> str:

@@ -25,14 +25,16 @@ from onefold.kernel.drain import looked_at
 from onefold.kernel.fold import Folded, Folder, Outstanding
 from onefold.kernel.retain import lapsed
 from onefold.kernel.tables import TURN
+from onefold.kernel.unfit import blamed, decided_by, giver
 from onefold.node.arming import Arming
 from onefold.node.batch import Batch, Beside, Retake
 from onefold.node.resident import Resident, Turn
 from onefold.store.contract import Answer, Body, Done, Last, Outcome, Query, Refusal, Refused, Row, Space, Unknown, Verb
-from onefold.terms.errors import Broken, Busy, DecideFailed, OnefoldError, OutcomeUnknown
+from onefold.terms.errors import Broken, Busy, DecideFailed, Failed, OnefoldError, OutcomeUnknown
 from onefold.terms.ids import principal_text
 from onefold.terms.instant import Instant, moment
 from onefold.terms.limits import QUEUE_PER_ACTOR, QUEUE_PER_SPACE
+from onefold.terms.places import at_place, place_of, place_of_function
 
 AT_ONCE = 512  # turns a commit: beyond it a commit gets longer, not cheaper a turn
 
@@ -176,7 +178,7 @@ class Lane(Arming):
                 return
         try:
             assert turn.decide is not None
-            decision = turn.decide(base.state, when)
+            decision = decided_by(turn.decide(base.state, when), event)
             if event is None and not decision.facts and not decision.owed:
                 self._stirred(batch, turn, now, None)
                 return
@@ -184,11 +186,14 @@ class Lane(Arming):
             folded = self._folder.fold(module, base, event, turn.digest, decision, now, turn.replies)
             folded.wake = module.wakes_at(folded.state)
         except OnefoldError as fault:
-            self._failed(batch, turn, now, fault)
+            own = turn.resident.module.own_words
+            self._failed(batch, turn, now, fault if own else blamed(fault, base.kind, base.key, event))
         except (KeyboardInterrupt, SystemExit):
             raise
         except BaseException as fault:  # noqa: BLE001 - the door: a module's own fault is its caller's answer
-            self._failed(batch, turn, now, DecideFailed(base.kind, base.key, type(fault).__name__, str(fault)))
+            failed = DecideFailed(base.kind, base.key, type(fault).__name__, str(fault))
+            failed.__cause__ = fault
+            self._failed(batch, turn, now, failed)
         else:
             if before is not None:
                 batch.lapsed.append(before)
@@ -242,6 +247,10 @@ class Lane(Arming):
     # --- faults, and turns beside an author's SQL ---------------------------------------------------
 
     def _failed(self, batch: Batch, turn: Turn, now: int, fault: OnefoldError) -> None:
+        if isinstance(fault, Failed):
+            module = turn.resident.module
+            place = place_of(fault) or place_of_function(getattr(module, giver(turn.event)))
+            log.error("%s%s", fault, at_place(place))
         if turn.event is None:
             self._stirred(batch, turn, now, fault)
         else:

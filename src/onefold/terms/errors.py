@@ -334,16 +334,18 @@ class Failed(OnefoldError):
 
 
 class DecideFailed(Failed):
-    """A module's own function raised. Nothing was stored and the id is still free."""
+    """A module's own function raised, or gave what does not fit its own annotation (kind "Unfit").
+
+    Nothing was stored and the id is still free. Never the fault of who sent the event.
+    """
 
     def __init__(self, module: str, key: str, kind: str, message: str) -> None:
         self.module = module
         self.key = key
         self.kind = kind
         self.message = message
-        super().__init__(
-            f"Module {module!r} raised on {_short(key)!r}: {kind}: {message}. Nothing was stored. Mend the module."
-        )
+        why = f"failed on {_short(key)!r}" if kind == "Unfit" else f"raised on {_short(key)!r}: {kind}"
+        super().__init__(f"Module {module!r} {why}: {message}. Nothing was stored. Mend the module.")
 
 
 class RunFailed(Failed):

@@ -63,6 +63,7 @@ def _total(module: AnyModule, plan: Sequence[Move], history: History) -> Iterato
         raised = tried(module.view, turn.after).raised
         if raised is not None:
             yield f"view raised {_told(raised)} on {_shown(turn.after)}"
+    yield from _snapshots_made(module, history)
     met = {type(fact) for turn in history.turns for fact in turn.facts}
     for fact in samples(module, met):
         evolved = tried(module.evolve, module.initial, fact)  # what else it raises may be of a state that never is
@@ -70,6 +71,18 @@ def _total(module: AnyModule, plan: Sequence[Move], history: History) -> Iterato
             yield f"evolve raised {_told(evolved.raised)} on {_shown(fact)}"
         elif evolved == Tried(None, None) and module.initial is not None:
             yield f"evolve gave None for {_shown(fact)}: a case is missing"
+
+
+def _snapshots_made(module: AnyModule, history: History) -> Iterator[str]:
+    """A snapshot is asked of every state that a fact has led to."""
+    for actor in history.actors.values():
+        begun = False
+        for turn in actor.turns:
+            begun = begun or bool(turn.facts)
+            if begun and module.snapshot is not None:
+                raised = tried(module.snapshot, turn.after).raised
+                if raised is not None:
+                    yield f"snapshot raised {_told(raised)} on {_shown(turn.after)}"
 
 
 def _replayed(module: AnyModule, plan: Sequence[Move], history: History) -> Iterator[str]:
@@ -90,22 +103,45 @@ def _from_snapshots(module: AnyModule, turns: Sequence[Turn]) -> Iterator[str]:
     """From a snapshot at any point the later facts must lead to the same state, and the same decision."""
     if module.snapshot is None:
         return
+    begun = False
     for at, turn in enumerate(turns):
-        _, (kept,) = module.codecs.fact.seal_many([module.snapshot(turn.after)])
-        state = module.evolve(module.initial, kept)
+        begun = begun or bool(turn.facts)
+        if not begun:
+            continue  # the kernel asks for none of an actor that has only declined: there is nothing to keep
+        kept = _kept(module, turn)
+        if kept is None:
+            return  # totality's or the round trip's to tell
+        read = tried(module.evolve, module.initial, kept)
+        if read.raised is not None:
+            yield f"evolve raised {_told(read.raised)} on the snapshot {_shown(kept)}"
+            return
+        state = read.value
         changed = differing(picture(turn.after), picture(state))
         if changed is not None:
             yield f"the state of the snapshot {_shown(kept)} is another: {changed}"
             return
         if at + 1 < len(turns):
             again = turns[at + 1]
-            decided, first = picture(again.decide(state, again.now)), picture(again.decide(turn.after, again.now))
+            anew = tried(again.decide, state, again.now)
+            if anew.raised is not None:
+                yield f"on {_shown(again.what)} the state of a snapshot raised {_told(anew.raised)}"
+                return
+            decided, first = picture(anew.value), picture(again.decide(turn.after, again.now))
             if picture(again.decision) != first:
                 return  # purity's to tell
             changed = differing(first, decided)
             if changed is not None:
                 yield f"on {_shown(again.what)} the state of a snapshot decides otherwise: {changed}"
                 return
+
+
+def _kept(module: AnyModule, turn: Turn) -> Any:
+    """The snapshot of the state after a turn, as it comes back; None where none could be made or written."""
+    made = tried(module.snapshot, turn.after) if module.snapshot is not None else Tried(None, None)
+    if made.raised is not None or made.value is None:
+        return None
+    sealed = tried(module.codecs.fact.seal_many, [made.value])
+    return None if sealed.raised is not None else sealed.value[1][0]
 
 
 def _deduped(module: AnyModule, plan: Sequence[Move], history: History) -> Iterator[str]:
@@ -160,6 +196,10 @@ def _written(module: AnyModule, plan: Sequence[Move], history: History) -> Itera
     for turn in history.turns:
         for fact in turn.decision.facts:
             yield from _round("fact", codecs.fact, fact)
+        if module.snapshot is not None and turn.facts:
+            made = tried(module.snapshot, turn.after)
+            if made.raised is None:
+                yield from _round("snapshot", codecs.fact, made.value)
         if turn.told == "event":
             yield from _round("reply", codecs.reply, turn.decision.reply)
         elif turn.told == "answer" and module.answer_body is not None:
