@@ -334,10 +334,7 @@ class Failed(OnefoldError):
 
 
 class DecideFailed(Failed):
-    """A module's own function raised, or gave what does not fit its own annotation (kind "Unfit").
-
-    Nothing was stored and the id is still free. Never the fault of who sent the event.
-    """
+    """A module's function raised, or gave what does not fit its annotation ("Unfit"). Nothing was stored, the id is free."""
 
     def __init__(self, module: str, key: str, kind: str, message: str) -> None:
         self.module = module

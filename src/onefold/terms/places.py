@@ -11,16 +11,19 @@ from __future__ import annotations
 import inspect
 import sys
 from collections.abc import Callable
-from pathlib import PurePath
 from types import TracebackType
 from typing import Any, Final
 
-HERE: Final = str(PurePath(__file__).parent.parent)
+HERE: Final = __file__.removesuffix("terms/places.py").removesuffix("terms\\places.py")
 
 
 def is_own(file: str) -> bool:
     """Whether a file is the program's: none of this package, of the language or of an installed library."""
     return not (file.startswith((HERE, "<")) or "site-packages" in file) and not _language(file)
+
+
+def _name(file: str) -> str:
+    return file.replace("\\", "/").rpartition("/")[2]
 
 
 def _language(file: str) -> bool:
@@ -45,9 +48,9 @@ def _innermost(trace: TracebackType | None) -> str | None:
     while trace is not None:
         file = trace.tb_frame.f_code.co_filename
         if is_own(file):
-            found = f"{PurePath(file).name}:{trace.tb_lineno}"
+            found = f"{_name(file)}:{trace.tb_lineno}"
         elif "site-packages" in file and not file.startswith(HERE):
-            installed = installed or f"{PurePath(file).name}:{trace.tb_lineno}"  # a program may be installed too
+            installed = installed or f"{_name(file)}:{trace.tb_lineno}"  # a program may be installed too
         trace = trace.tb_next
     return found or installed
 
@@ -58,7 +61,7 @@ def place_of_function(function: Callable[..., Any] | None) -> str | None:
     code = getattr(inner, "__code__", None) or getattr(getattr(inner, "__func__", None), "__code__", None)
     if code is None or not is_own(code.co_filename):
         return None
-    return f"{PurePath(code.co_filename).name}:{code.co_firstlineno}"
+    return f"{_name(code.co_filename)}:{code.co_firstlineno}"
 
 
 def at_place(place: str | None) -> str:
