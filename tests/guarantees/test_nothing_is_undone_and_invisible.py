@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from onefold import Step, port
 from onefold.terms.errors import NotFound
 from onefold.testing import Stage
 from tests.guarantees.conftest import Stages
-from tests.guarantees.shop import Deposit, PaidOut, PayOut, Provider, Released, bank
+from tests.guarantees.shop import Deposit, PaidOut, PayOut, Provider, Released, Sent, Transfer, bank
 
 
 async def facts(stage: Stage) -> list[object]:
@@ -175,3 +176,37 @@ async def test_a_send_that_kills_the_process_each_time_is_counted_and_parked(
     (item,) = await stage.host.parked_list(caller=stage.caller())
     assert item.kind == "owed"
     assert provider.calls == []
+
+
+async def test_a_look_up_that_kills_the_process_each_time_is_counted_and_parked(
+    stages: Stages, provider: Provider
+) -> None:
+    asked: list[str] = []
+
+    async def find(step: Step, body: Transfer) -> Sent | None:
+        asked.append(step.key)
+        stage.failpoint("before-send")  # dead here, whatever else is met
+        return None
+
+    @port.lookup("transfer", find=find)
+    async def transfer(step: Step, body: Transfer) -> Sent:
+        return provider.take(step, body)
+
+    stage = await stages(bank, transfer)
+    stage.kill_at("after-send")
+    await pay(stage)
+    await stage.let_die()
+    for _ in range(40):
+        stage.live_on()
+        await stage.open()
+        stage.kill_at("before-send")
+        stage.clock.step_to(stage.clock.now() + 20 * 60_000)
+        await stage.let_die()
+    stage.live_on()
+    await stage.open()
+    await stage.settle()
+
+    (item,) = await stage.host.parked_list(caller=stage.caller())
+    assert item.kind == "owed"
+    assert len(provider.calls) == 1
+    assert 10 < len(asked) < 25

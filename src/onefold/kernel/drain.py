@@ -23,7 +23,7 @@ UNCERTAIN = "the process ended while it was being sent, and this port can neithe
 
 FATAL = "the process ended each time it was sent"
 
-Before = Literal["send", "commit attempt", "look up", "park", "give up"]
+Before = Literal["send", "commit attempt", "park", "give up"]
 
 
 def before_send(promise: Promise, row: Outstanding) -> Before:
@@ -31,15 +31,14 @@ def before_send(promise: Promise, row: Outstanding) -> Before:
 
     A row that was found in the store may have been on its way in an earlier life. Ports that dedupe
     send it again; the attempt is then committed first, so that a send which kills the process is
-    counted, and given up on after the limit. For the others the attempt is always committed first.
+    counted, and given up on after the limit. For the others the attempt is always committed first, also
+    that of a look-up.
     """
     if row.found and row.tries >= LIMIT:
         return "give up"
     if promise == "dedupes":
         return "commit attempt" if row.found else "send"
-    if row.state == "sending":
-        return "look up" if promise == "lookup" else "park"
-    return "commit attempt"
+    return "park" if promise == "neither" and row.state == "sending" else "commit attempt"
 
 
 def asks_first(promise: Promise, row: Outstanding) -> bool:
