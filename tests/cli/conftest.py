@@ -35,6 +35,7 @@ class Told:
     url: str = ""
     answers: dict[tuple[str, str], list[tuple[int, Any, str]]] = field(default_factory=dict)
     sent: list[Sent] = field(default_factory=list)
+    app: str | None = None
 
     def answer(self, method: str, path: str, *bodies: Any, status: int = 200, media: str = "application/json") -> None:
         self.answers[method, path] = [(status, body, media) for body in bodies]
@@ -60,14 +61,16 @@ class _Door(BaseHTTPRequestHandler):
         status, answer, media = found.pop(0) if len(found) > 1 else found[0]
         out = answer if isinstance(answer, bytes) else canonical(answer)
         self.send_response(status)
+        if self.told.app is not None:
+            self.send_header("onefold-app", self.told.app)
         if status != 204:
             self.send_header("content-type", media)
             self.send_header("content-length", str(len(out)))
         self.end_headers()
-        if status != 204:
+        if status != 204 and self.command != "HEAD":
             self.wfile.write(out)
 
-    do_GET = do_POST = _any
+    do_GET = do_POST = do_HEAD = _any
 
     def log_message(self, format: str, *args: object) -> None:
         """Quiet."""

@@ -70,3 +70,64 @@ def test_whom_a_command_acts_as_goes_along(typed: Any, told: Any) -> None:
 def test_a_part_of_a_path_cannot_become_two(typed: Any, told: Any) -> None:
     typed("runs", "show", "a/../b")
     assert told.sent[0].path == "/runs/a%2F..%2Fb"
+
+
+# --- whom it asked ---------------------------------------------------------------------------------------
+
+
+def test_another_app_than_this_folder_names_is_told_nothing(typed: Any, told: Any, tmp_path: Path) -> None:
+    (tmp_path / "stock.py").write_text("")
+    (tmp_path / "onefold.toml").write_text('app = "stock.py"')
+    told.app = "shop"
+    told.answer("POST", "/sweep", {"runs": 0, "replies": 0, "dry_run": False})
+    for command in (("sweep", "--replies", "1 ms"), ("runs",), ("call", "ship", "{}")):
+        ended = typed(*command)
+        assert (ended.exit_code, ended.stdout) == (2, "")
+        assert f"Nothing was done: {told.url} is the app 'shop'" in ended.stderr
+        assert "'stock'" in ended.stderr
+    assert {one.method for one in told.sent} == {"HEAD"}
+    meant = typed("sweep", "--replies", "1 ms", "--url", told.url)
+    assert (meant.exit_code, meant.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("name", ["stock", "onefold"])
+def test_the_app_that_this_folder_names_is_asked(typed: Any, told: Any, tmp_path: Path, name: str) -> None:
+    (tmp_path / "stock.py").write_text("")
+    (tmp_path / "onefold.toml").write_text('app = "stock.py:app"')
+    told.app = name
+    told.answer("GET", "/runs", {"items": [], "next": None})
+    ended = typed("runs")
+    assert (ended.exit_code, ended.stderr) == (0, "")
+
+
+def test_who_was_changed_and_who_does_not_know_a_name_is_said(typed: Any, told: Any) -> None:
+    told.app = "shop"
+    told.answer("POST", "/sweep", {"runs": 0, "replies": 0, "dry_run": False})
+    assert typed("sweep", "--replies", "1 ms").stderr == f"Asked: the app 'shop' at {told.url}.\n"
+    assert typed("sweep", "--replies", "1 ms", "--json").stderr == ""
+    told.refuse("POST", "/tools/ship", "unknown_name", 404)
+    ended = typed("call", "ship", "{}", "--url", told.url)
+    assert (ended.exit_code, ended.stderr) == (4, f"Asked: the app 'shop' at {told.url}.\nIt was unknown_name.\n")
+
+
+def test_an_app_that_cannot_be_opened_here_says_that_nobody_answered(
+    typed: Any, nobody: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("ONEFOLD_LISTEN", nobody.removeprefix("http://"))
+    (tmp_path / "refund.py").write_text('import os\nos.environ["NO_SUCH_VARIABLE"]\n')
+    (tmp_path / "onefold.toml").write_text('app = "refund.py"')
+    ended = typed("runs")
+    assert ended.exit_code == 2
+    assert f"{nobody}: nothing listens there, so this command opened refund.py itself" in ended.stderr
+    assert "refund.py:2" in ended.stderr
+
+
+def test_where_a_key_comes_from_is_said(typed: Any, told: Any) -> None:
+    told.refuse("GET", "/runs", "unauthenticated", 401)
+    ended = typed("runs")
+    assert (ended.exit_code, ended.stderr.splitlines()[-1]) == (
+        3,
+        "A command sends the key that is in the variable ONEFOLD_KEY, and no other.",
+    )
+    for help in (("--help",), ("runs", "list", "--help")):
+        assert "ONEFOLD_KEY" in typed(*help).stdout

@@ -54,7 +54,7 @@ def said(told: Any) -> dict[str, Any]:
 
 def test_a_schedule_is_one_event(typed: Any, answered: Any) -> None:
     ended = typed("timers", "create", *WHOSE, *NINE, "--payload", '{"say": "hi"}', "--key", "c1")
-    assert (ended.exit_code, ended.stderr) == (0, "")
+    assert (ended.exit_code, ended.stderr) == (0, f"Asked: {answered.url}.\n")
     assert said(answered) == {
         "type": "Create",
         "id": "c1",

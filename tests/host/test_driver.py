@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from onefold.host.driver import BEAT_MS, Driver
+from onefold.host.driver import AFTER_FAULT_MS, BEAT_MS, SAID_AGAIN_MS, Driver
 from onefold.store.contract import Query
+from onefold.terms.errors import OnefoldError, StoreUnavailable
 from onefold.testing.clock import VirtualClock
 
 
@@ -21,9 +22,12 @@ class Space:
         self.kinds: Sequence[str] = (name,)
         self.at = at
         self.asked = 0
+        self.fault: OnefoldError | None = None
 
     async def look(self, query: Query) -> Sequence[tuple[object, ...]]:
         self.asked += 1
+        if self.fault is not None:
+            raise self.fault
         return () if self.at is None else [(1, self.name, 0, self.at, 0, None)]
 
 
@@ -79,3 +83,30 @@ async def test_a_driver_told_to_rest_asks_nothing_more(driven: Driven) -> None:
     for _ in range(10):
         await asyncio.sleep(0)
     assert space.asked == 1
+
+
+async def test_a_trouble_that_lasts_is_said_once_and_again_much_later(
+    driven: Driven, caplog: pytest.LogCaptureFixture
+) -> None:
+    space = Space("ship", None)
+    space.fault = StoreUnavailable("ship", "its disk is gone")
+    driver, clock = driven(space)
+
+    async def pass_on(by: int) -> list[str]:
+        caplog.clear()
+        clock.step_to(clock.now() + by)
+        await asyncio.sleep(0)
+        await quiet(driver)
+        return caplog.messages
+
+    await quiet(driver)
+    assert len(caplog.messages) == 1
+    for _ in range(20):
+        assert await pass_on(AFTER_FAULT_MS) == []
+    assert space.asked > 20
+    assert len(await pass_on(SAID_AGAIN_MS)) == 1
+    space.fault = StoreUnavailable("ship", "it is another's")
+    assert "another's" in (await pass_on(AFTER_FAULT_MS))[0]
+    space.fault = None
+    assert await pass_on(AFTER_FAULT_MS) == ["the alarms of ship can be read again"]
+    assert await pass_on(BEAT_MS) == []

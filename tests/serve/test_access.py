@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from urllib.parse import quote
+
 import pytest
 from httpx2 import AsyncClient
 
@@ -272,6 +274,16 @@ async def test_a_route_asks_for_its_right(locked: FakeHost, holding: Keyed, rout
         assert (told.status_code == 403) is (right not in RIGHTS[route]), right
         if told.status_code == 403:
             assert "needs the right" in told.text
+
+
+async def test_only_who_is_let_in_learns_what_the_app_is_called(locked: FakeHost, holding: Keyed) -> None:
+    for path in ("/openapi.json", "/runs/run_x"):
+        async with holding(AGENT_KEY) as client:
+            told = await client.head(path)
+        async with holding(None) as client:
+            refused = await client.head(path)
+        assert (told.headers.get("onefold-app"), refused.status_code) == (quote(locked.catalog.title), 401)
+        assert "onefold-app" not in refused.headers
 
 
 @pytest.mark.parametrize("route", RIGHTS, ids=" ".join)

@@ -55,6 +55,23 @@ class Unanswered(OnefoldError):
         super().__init__(f"{url} did not answer: {why}")
 
 
+class AnotherApp(OnefoldError):
+    """What listens at the address that this folder's settings give is another app than they name."""
+
+    exit = USAGE
+    status = 421
+    retry = "never"
+
+    def __init__(self, url: str, listening: str, named: str) -> None:
+        self.url = url
+        self.listening = listening
+        self.named = named
+        super().__init__(
+            f"Nothing was done: {url} is the app {listening!r}, and the settings of this folder name {named!r}. "
+            f"Give one of them a `listen` of its own, or say --url {url} when you mean that one."
+        )
+
+
 def _classes(above: type[OnefoldError]) -> Iterator[type[OnefoldError]]:
     for below in above.__subclasses__():
         yield below

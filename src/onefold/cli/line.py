@@ -5,7 +5,8 @@ was named, to the app of onefold.toml, opened in this process on its own store.
 Never: opens a store beside an app that holds it (the store refuses that itself); sends anything
 twice; shows the bearer key.
 Was wrong once: `--url` to a machine that was down fell back to the store at hand, and a run was
-cancelled in the wrong place. A named address is the only one asked.
+cancelled in the wrong place. A named address is the only one asked. And whatever listened at the
+default address was taken for this folder's app: another one's replies were swept.
 """
 
 from __future__ import annotations
@@ -18,9 +19,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
-from onefold.cli.answers import Answer, Problem, Unanswered
+from onefold.cli.answers import AnotherApp, Answer, Problem, Unanswered
+from onefold.terms.errors import Finding, LoadRefused
 
 if TYPE_CHECKING:
     import httpx2
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
     from onefold.host.config import Config
 
 CONNECT_S = 3.0
+UNNAMED = "onefold"  # what an app is called that another server opened
 ANSWER_S = 45.0  # longer than the 25 s that an answer may wait
 ANYWHERE = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - not bound: where an app listens everywhere, ask here
 
@@ -42,6 +45,9 @@ class Line:
         self._client: httpx2.AsyncClient | None = None
         self._stack = contextlib.AsyncExitStack()
         self._opened = False
+        self._app: str | None = None
+        self._worth_saying = False
+        self._asked_who = False
 
     def __enter__(self) -> Self:
         return self
@@ -63,6 +69,18 @@ class Line:
         """Change something; `body` is JSON. Raises: as get."""
         return self._runner.run(self._ask("POST", path, {}, body, dict(headers or {})))
 
+    def whom(self) -> str | None:
+        """Who was asked, in words, where that is worth saying: something was changed, or something was not found."""
+        if not self._worth_saying or self._client is None:
+            return None
+        if self._opened:
+            return f"Asked: {settled().app}, opened here; nothing listens at {self._base()}."
+        named = f"the app {self._app!r} at " if self._app is not None else ""
+        return f"Asked: {named}{self._base()}."
+
+    def _base(self) -> str:
+        return "" if self._client is None else str(self._client.base_url).rstrip("/")
+
     def time(self) -> float:
         """Seconds on a clock that only goes forward, for a command's own patience."""
         return self._runner.get_loop().time()
@@ -79,6 +97,7 @@ class Line:
             headers["content-type"] = "application/json"
         request = functools.partial(self._send, method, where, params=query, content=body, headers=headers)
         client = self._client or self._dial()
+        await self._known(client)
         got = await request(client)
         if got is None:
             base = str(client.base_url)
@@ -87,7 +106,24 @@ class Line:
             await client.aclose()
             got = await request(await self._open(base))
         assert got is not None
+        self._app = _app_of(got) or self._app
+        changed = method == "POST" and got.status_code < 400 and self._url is None and not self._opened
+        self._worth_saying = self._worth_saying or changed or got.status_code == 404
         return _read(got)
+
+    async def _known(self, client: httpx2.AsyncClient) -> None:
+        """Before the first request to an address that the settings gave. Raises: AnotherApp."""
+        if self._asked_who or self._url is not None or self._opened:
+            return
+        self._asked_who = True
+        config = settled()
+        named = None if config.app is None else _title(config.app, config.file)
+        if named is None:
+            return
+        got = await self._send("HEAD", "/openapi.json", client)
+        listening = None if got is None else _app_of(got)
+        if listening is not None and listening != named:
+            raise AnotherApp(self._base(), listening, named)
 
     async def _send(self, method: str, where: str, client: httpx2.AsyncClient, **parts: Any) -> httpx2.Response | None:
         """The response, or None when nothing listens there."""
@@ -124,7 +160,11 @@ class Line:
 
         start = Path.cwd() if config.file is None else config.file.parent
         opened = opened_here(config.app, start, self._principal)
-        asgi = await self._stack.enter_async_context(opened)
+        try:
+            asgi = await self._stack.enter_async_context(opened)
+        except LoadRefused as refused:
+            opening = Finding(nobody.rstrip("/"), f"nothing listens there, so this command opened {config.app} itself")
+            raise LoadRefused([opening, *refused.findings]) from refused
         self._opened = True
         self._client = httpx2.AsyncClient(transport=httpx2.ASGITransport(app=asgi), base_url=nobody, timeout=None)
         return self._client
@@ -148,6 +188,20 @@ def address_of(config: Config) -> str:
     host, port = config.listen
     host = ANYWHERE.get(host, host)
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+def _app_of(got: httpx2.Response) -> str | None:
+    """What an answering app is called; None for one that does not say, or has no name of its own."""
+    said = unquote(got.headers.get("onefold-app", ""))
+    return said if said not in ("", UNNAMED) else None
+
+
+def _title(target: str, file: Path | None) -> str | None:
+    """What the app of a target is called when it is served, without loading it; None where that is not known."""
+    from onefold.host.target import file_of
+
+    found = file_of(target, Path.cwd() if file is None else file.parent)
+    return None if found is None else found.stem
 
 
 def _read(got: httpx2.Response) -> Answer:

@@ -22,6 +22,8 @@ from onefold.cli.line import Line
 P = ParamSpec("P")
 R = TypeVar("R")
 JSON_META = "onefold.json"
+ADDRESS = """The app's address; by default `listen` of onefold.toml, then the store itself. Where the app has keys,
+yours is read from the variable ONEFOLD_KEY."""
 
 
 class Listing(click.Group):
@@ -46,13 +48,17 @@ json_option = click.option(
 def spoken(command: Callable[..., R]) -> Callable[..., R]:
     """Give a command `line` as its first argument, and --url, --as and --json."""
 
-    @click.option("--url", help="The app's address; by default `listen` of onefold.toml, then the store itself.")
+    @click.option("--url", help=ADDRESS)
     @click.option("--as", "principal", metavar="PRINCIPAL", help="Act as this principal.")
     @json_option
     @functools.wraps(command)
     def speaking(*args: Any, url: str | None, principal: str | None, **values: Any) -> R:
         with Line(url, principal) as line:
-            return command(line, *args, **values)
+            try:
+                return command(line, *args, **values)
+            finally:
+                if not values.get("as_json") and (whom := line.whom()) is not None:
+                    click.echo(show.plain(whom), err=True)
 
     return speaking
 

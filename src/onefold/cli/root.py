@@ -30,6 +30,8 @@ from onefold.cli.timers import timers
 from onefold.terms.errors import OnefoldError
 
 INTERRUPTED = 130
+UNAUTHENTICATED = 401
+KEY = "A command sends the key that is in the variable ONEFOLD_KEY, and no other."
 
 
 class Root(click.Group):
@@ -43,6 +45,8 @@ class Root(click.Group):
                 show.raw(problem.body)
             else:
                 show.problem(problem)
+                if problem.told.get("status") == UNAUTHENTICATED:
+                    click.echo(KEY, err=True)
             ctx.exit(problem.exit)
         except OnefoldError as error:
             self._tell(ctx, error)
@@ -68,7 +72,11 @@ def _version(context: click.Context, _: click.Parameter, asked: bool) -> None:
         context.exit()
 
 
-@click.group(cls=Root, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(
+    cls=Root,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog="Where an app has keys, the variable ONEFOLD_KEY holds yours: ONEFOLD_KEY=... onefold runs",
+)
 @click.option(
     "--version", is_flag=True, expose_value=False, is_eager=True, callback=_version, help="Print the version."
 )

@@ -25,6 +25,7 @@ AT_ONCE = 512  # alarms a look, for each kind: as many as one commit takes
 BEAT_MS = 30_000  # the janitor's beat: how long a wake that was lost may stay unnoticed
 SOONER_MS = 1_000  # until the next beat while sweeps have more to do than one beat takes
 AFTER_FAULT_MS = 500  # before a store that failed is asked again
+SAID_AGAIN_MS = 600_000  # before a trouble that lasts is said again: what repeats twice a second hides all else
 
 log = logging.getLogger("onefold.driver")
 
@@ -68,6 +69,7 @@ class Driver:
         self._task: asyncio.Task[None] | None = None
         self._quiet = asyncio.Event()
         self._left_out: dict[tuple[str, int], int] = {}  # alarms that cannot be rung, and until when
+        self._said: dict[str, tuple[str, int]] = {}  # troubles by what is troubled: which, and when it was said
         self.janitor: Callable[[], bool] = _nothing_to_sweep
         self.rung = 0
 
@@ -118,6 +120,7 @@ class Driver:
             beat = now >= self._beat_at
             if beat:
                 self._beat_at = now + (SOONER_MS if self.janitor() else BEAT_MS)
+                self._said = {what: said for what, said in self._said.items() if said[1] > now - SAID_AGAIN_MS}
             for where in tuple(self._spaces()):
                 at = self._next.get(where.name)
                 if beat or where.name not in self._next or (at is not None and at <= now):
@@ -138,6 +141,8 @@ class Driver:
         try:
             while not self._stopping:
                 found = await where.look(soonest(where.kinds))
+                if self._said and self._said.pop(f"the alarms of {where.name}", None) is not None:
+                    log.warning("the alarms of %s can be read again", where.name)
                 at = min((int(row[_AT]) for row in found), default=None)  # type: ignore[call-overload]
                 self._next[where.name] = at
                 if at is None or at > now:
@@ -151,7 +156,7 @@ class Driver:
                     return
                 now = self._clock.now()
         except Exception as fault:  # noqa: BLE001 - the door: one space that fails must not stop the only clock
-            log.warning("the alarms of %s could not be read: %s", where.name, fault)
+            self._say(f"the alarms of {where.name}", f"could not be read: {fault}")
             self._next[where.name] = now + AFTER_FAULT_MS
 
     async def _behind(self, where: Where, now: int, most: int) -> None:
@@ -165,6 +170,14 @@ class Driver:
             at = int(row[_AT])  # type: ignore[call-overload]
             if at > now and (str(row[_KIND]), row[_ACTOR]) not in self._left_out:
                 self._next[where.name] = min(self._next[where.name] or at, at)
+
+    def _say(self, what: str, trouble: str) -> None:
+        """Log a trouble when it is new; one that lasts, every ten minutes."""
+        now = self._clock.now()
+        said, at = self._said.get(what, ("", 0))
+        if said != trouble or now >= at + SAID_AGAIN_MS:
+            self._said[what] = (trouble, now)
+            log.warning("%s %s", what, trouble)
 
     def _by_kind(self, rows: Sequence[tuple[object, ...]]) -> dict[str, list[int]]:
         """The actors to ring, without those that were found not to ring just now."""
@@ -191,9 +204,9 @@ class Driver:
             await self._node.ring(await self._node.activate(at))
             return True
         except WaitsForCode as fault:
-            log.warning("the alarm of %s %s waits: %s", at.kind, at.key, fault)
+            self._say(f"the alarm of {at.kind} {at.key}", f"waits: {fault}")
         except OnefoldError as fault:
-            log.warning("the alarm of %s %s could not be rung: %s", at.kind, at.key, fault)
+            self._say(f"the alarm of {at.kind} {at.key}", f"could not be rung: {fault}")
             return False
         except (KeyboardInterrupt, SystemExit, GeneratorExit):
             raise

@@ -13,6 +13,7 @@ import logging
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any, Final
+from urllib.parse import quote
 
 from onefold.serve import bodies
 from onefold.serve.access import NOBODY, Access, require
@@ -27,6 +28,7 @@ log = logging.getLogger("onefold.serve")
 _EVENTS_OK: Final = ("POST /modules/{module}/events", 200)
 _CALL: Final = frozenset({"call"})
 _APPROVE: Final = "/approve/"
+APP: Final = b"onefold-app"
 GONE: Final = 499  # counted, never sent: nobody is there to read it
 _SAME_PAGE: Final = (b"same-origin", b"none")
 
@@ -59,6 +61,7 @@ class Front:
         self._agents = agents
         self._page_of = page_of
         self._close = close
+        self._named = (APP, quote(host.catalog.title, safe="").encode())  # so that a command knows whom it asked
 
     def drain(self) -> None:
         """The process is about to leave: answer whoever waits with what there is."""
@@ -154,6 +157,8 @@ class Front:
             answer = self._fault(error, route, ask)
         except Exception as error:  # noqa: BLE001 - the door: every fault becomes an answer
             answer = self._fault(self._unexpected(error, label), route, ask)
+        if ask.caller is not NOBODY:
+            answer.headers = (*answer.headers, self._named)
         await self._give(label, answer, scope, receive, send)
 
     def _counting(self, label: str, send: Send) -> Send:
