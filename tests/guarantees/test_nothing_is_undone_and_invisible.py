@@ -210,3 +210,27 @@ async def test_a_look_up_that_kills_the_process_each_time_is_counted_and_parked(
     assert item.kind == "owed"
     assert len(provider.calls) == 1
     assert 10 < len(asked) < 25
+
+
+@pytest.mark.parametrize("retried", [False, True])
+async def test_a_doubt_outlives_a_version_without_the_port(stages: Stages, provider: Provider, retried: bool) -> None:
+    stage = await stages(bank, provider.neither())
+    stage.kill_at("after-send")
+    await pay(stage)
+    await stage.let_die()
+    stage.live_on()
+    stage.parts = (bank,)
+    await stage.open()
+    await stage.advance("1h")
+    (item,) = await stage.host.parked_list(caller=stage.caller())
+    assert item.kind == "port"
+    if retried:
+        await stage.host.parked_retry(item.id, caller=stage.caller())
+        await stage.settle()
+
+    stage.parts = (bank, provider.neither())
+    await stage.restart()
+    await stage.advance("1h")
+    assert len(provider.calls) == 1
+    (item,) = await stage.host.parked_list(caller=stage.caller())
+    assert item.kind == "uncertain"

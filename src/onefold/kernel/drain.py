@@ -38,7 +38,13 @@ def before_send(promise: Promise, row: Outstanding) -> Before:
         return "give up"
     if promise == "dedupes":
         return "commit attempt" if row.found else "send"
-    return "park" if promise == "neither" and row.state == "sending" else "commit attempt"
+    doubtful = row.state == "sending" or _began(row)
+    return "park" if promise == "neither" and doubtful else "commit attempt"
+
+
+def _began(row: Outstanding) -> bool:
+    """Whether a try had begun of a row that now waits for its port: a version without the port settles no doubt."""
+    return row.state == "waits" and row.tries > 0
 
 
 def asks_first(promise: Promise, row: Outstanding) -> bool:
@@ -76,6 +82,8 @@ def uncertain(row: Outstanding, why: str = UNCERTAIN) -> Outstanding:
 
 def again(row: Outstanding, now: int) -> Outstanding:
     """A parked row that a person wants tried once more, with a fresh count."""
+    if _began(row):
+        return replace(row, next_at=now, state="sending", in_flight=False)
     return replace(row, tries=0, next_at=now, state="ready", in_flight=False)
 
 
