@@ -82,7 +82,9 @@ def main() -> int:
         provider = start(sys.executable, *PROVIDER, env=env, stdout=subprocess.PIPE)
         children.append(provider)
         if (address := address_of(provider)) is None:
-            print("The provider (examples/provider.py) did not say where it listens; nothing else was started.")
+            print(
+                "The provider (examples/provider.py) did not say where it listens. Is this running already? Nothing else was started."
+            )
             return 1
         command = str(Path(sys.executable).with_name("onefold"))
         children.append(start(command, "dev", "examples/refund.py", *sys.argv[1:], env={**env, "PAY_URL": address}))

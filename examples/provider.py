@@ -123,7 +123,12 @@ def main() -> None:
     options.add_argument("--ledger", type=Path, help="keep every refund in this file")
     chosen = options.parse_args()
     Door.book = Book(chosen.ledger)
-    server = ThreadingHTTPServer(("127.0.0.1", chosen.port), Door)
+    try:
+        server = ThreadingHTTPServer(("127.0.0.1", chosen.port), Door)
+    except OSError as error:
+        raise SystemExit(
+            f"Port {chosen.port} cannot be listened on: {error.strerror}. Choose one with --port."
+        ) from None
     print(f"http://127.0.0.1:{server.server_port}", flush=True)
     try:
         server.serve_forever()

@@ -159,10 +159,15 @@ def test_facts_are_pruned_and_replies_swept_with_and_without_await(tmp_path: Pat
         async with App(saved, greet, store=tmp_path) as app:
             assert (await app.prune(saved, "a")).facts == 0
             assert (await app.history(saved, "a")).begins == pruned.begins
+            with pytest.raises(NotFound, match="'nobody'"):
+                await app.host.prune_named(saved.name, "nobody", caller=app.caller)
+            assert (await app.host.prune_named(saved.name, "a", caller=app.caller)).begins == pruned.begins
             with pytest.raises(BadArguments):
                 await app.sweep()
             with pytest.raises(BadArguments):
                 await app.sweep(replies="soon")
+            with pytest.raises(BadArguments, match=r"^Nothing was swept\. replies: "):
+                await app.sweep(replies="5 parsecs")
 
     asyncio.run(again())
 

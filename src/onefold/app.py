@@ -32,7 +32,7 @@ from onefold.host.sweep import Swept
 from onefold.kernel.module import Module
 from onefold.kernel.prune import Pruned
 from onefold.terms.duration import duration_ms
-from onefold.terms.errors import NotOpen
+from onefold.terms.errors import BadArguments, Fault, NotOpen
 
 if TYPE_CHECKING:
     from onefold import blocking
@@ -214,8 +214,8 @@ class App:
         A repeat still counts once: without its reply it is AlreadyDone. dry_run: only count.
         """
         return await self.host.sweep(
-            runs=None if runs is None else duration_ms(runs),
-            replies=None if replies is None else duration_ms(replies),
+            runs=_kept(runs, "runs"),
+            replies=_kept(replies, "replies"),
             dry_run=dry_run,
             caller=self.caller,
         )
@@ -258,6 +258,14 @@ class App:
     @property
     def blobs(self) -> Blobs:
         return Blobs(self)
+
+
+def _kept(said: str | timedelta | None, field: str) -> int | None:
+    """How long `field` is kept, in milliseconds. Raises: BadArguments, naming it."""
+    try:
+        return None if said is None else duration_ms(said)
+    except BadArguments as fault:
+        raise BadArguments([Fault(field, fault.faults[0].problem, said)], nothing_was="swept") from None
 
 
 class _Verbs:

@@ -31,6 +31,16 @@ def provider(tmp_path: Path) -> Iterator[Callable[[], str]]:
         one.communicate()
 
 
+def test_a_port_that_is_taken_is_one_sentence(provider: Callable[[], str]) -> None:
+    port = provider().rpartition(":")[2]
+    command = [sys.executable, "examples/provider.py", "--port", port]
+    ran = subprocess.run(command, check=False, capture_output=True, text=True, cwd=Path(__file__).parents[2])
+    assert (ran.returncode, ran.stderr) == (
+        1,
+        f"Port {port} cannot be listened on: Address already in use. Choose one with --port.\n",
+    )
+
+
 def refund(url: str, key: str | None = "k1", **changes: str) -> httpx2.Response:
     headers = {"Idempotency-Key": key} if key else {}
     return httpx2.post(f"{url}/refunds", headers=headers, json={"bill": "b7", "amount": "40", **changes})

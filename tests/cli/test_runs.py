@@ -118,10 +118,12 @@ def test_the_inbox_as_json(typed: Any, told: Any) -> None:
 
 def test_a_yes_is_sent_and_told(typed: Any, told: Any) -> None:
     told.answer(
-        "POST", "/runs/run_1/approvals/manager", {"outcome": "decided", "by": "anna", "at": "2026-11-30T10:00:00Z"}
+        "POST",
+        "/runs/run_1/approvals/manager",
+        {"outcome": "decided", "by": "anna", "way": "approved", "at": "2026-11-30T10:00:00Z"},
     )
     ended = typed("approve", "run_1", "manager", "--yes", "--by", "anna", "--reason", "fine")
-    assert (ended.exit_code, ended.stdout) == (0, "Decided by anna.\n")
+    assert (ended.exit_code, ended.stdout) == (0, "Approved by anna.\n")
     assert told.sent[0].body == {"approve": True, "comment": "fine"}
     assert told.sent[0].headers["onefold-by"] == "anna"
 
@@ -132,9 +134,22 @@ def test_a_name_in_any_script_is_sent(typed: Any, told: Any) -> None:
     assert told.sent[0].headers["onefold-by"] == "%E6%9D%8E"
 
 
+def test_who_decided_before_and_which_way_is_said(typed: Any, told: Any) -> None:
+    before = {"outcome": "already_decided", "by": "ben", "way": "rejected", "at": "2026-11-30T10:00:00Z"}
+    told.answer("POST", "/runs/run_1/approvals/manager", before)
+    ended = typed("approve", "run_1", "manager", "--yes")
+    assert ended.stdout == "ben had already rejected at 2026-11-30T10:00:00Z. Nothing was changed.\n"
+
+
+def test_an_event_that_is_no_json_is_shown_as_it_is_sent(typed: Any, told: Any) -> None:
+    ended = typed("runs", "send", "run_1", "Note", "text=hi")
+    assert (ended.exit_code, told.sent) == (2, [])
+    assert """onefold runs send run_1 Note '{"text":"hi"}'""" in ended.stderr
+
+
 def test_a_no_carries_its_reason(typed: Any, told: Any) -> None:
-    told.answer("POST", "/runs/run_1/approvals/manager", {"outcome": "decided", "by": "anna"})
-    typed("approve", "run_1", "manager", "--no", "--reason", "too much")
+    told.answer("POST", "/runs/run_1/approvals/manager", {"outcome": "decided", "by": "anna", "way": "rejected"})
+    assert typed("approve", "run_1", "manager", "--no", "--reason", "too much").stdout == "Rejected by anna.\n"
     assert told.sent[0].body == {"approve": False, "reason": "too much"}
 
 

@@ -32,7 +32,10 @@ def test_a_public_address_stays_as_it_was_said() -> None:
 
 
 def test_an_address_that_is_taken_is_refused_in_words() -> None:
-    with bound(("127.0.0.1", 0)) as listening, pytest.raises(LoadRefused, match="Address already in use"):
+    with (
+        bound(("127.0.0.1", 0)) as listening,
+        pytest.raises(LoadRefused, match=r"Address already in use\. Choose another with --listen"),
+    ):
         bound(listening.getsockname()[:2])
 
 

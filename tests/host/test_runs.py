@@ -222,7 +222,7 @@ async def test_a_decision_counts_once_and_a_late_one_says_so(stage: Stage) -> No
     await stage.settle()
 
     assert [verdict.outcome for verdict in verdicts] == ["decided", "already_decided", "already_decided"]
-    assert {verdict.by for verdict in verdicts} == {"a"}
+    assert {(verdict.by, verdict.way) for verdict in verdicts} == {("a", "approved")}
     assert (await stage.host.receipt(run, caller=caller)).to_json()["result"] == "yes a fine"
     assert await stage.host.approvals_list(caller=caller) == []
 
@@ -233,7 +233,7 @@ async def test_a_decision_after_the_timeout_changes_nothing(stage: Stage) -> Non
     await stage.advance("25h")
     verdict = await stage.host.approvals_decide(run, "boss", approve=True, by="late", caller=caller)
 
-    assert (verdict.outcome, verdict.by) == ("expired", None)
+    assert (verdict.outcome, verdict.by, verdict.way) == ("expired", None, None)
     assert (await stage.host.receipt(run, caller=caller)).to_json()["result"] == "nobody"
 
 

@@ -118,6 +118,7 @@ class Verdict:
     outcome: Literal["decided", "already_decided", "expired", "cancelled"]
     by: str | None = None
     at: datetime | None = None
+    way: Literal["approved", "rejected"] | None = None
 
 
 @dataclass(frozen=True)

@@ -127,7 +127,8 @@ async def test_without_the_pages_own_token_nothing_is_decided(links: FakeHost, c
 
 async def test_the_form_of_one_link_does_not_fit_another(links: FakeHost, client: AsyncClient) -> None:
     other = nonce(await client.get("/approve/reject-token"))
-    assert (await tap(client, TOKEN, "approve", other)).status_code == 403
+    refused = await tap(client, TOKEN, "approve", other)
+    assert (refused.status_code, "Open the link again" in refused.text, "key" in refused.text) == (403, True, False)
     links.links["another-run"] = replace(OPEN, run_id="run_2")
     assert (await tap(client, "another-run", "approve", nonce(await client.get(PATH)))).status_code == 403
     assert links.acted == []

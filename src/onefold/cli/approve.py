@@ -83,8 +83,9 @@ def _verdict(verdict: dict[str, Any]) -> None:
     who = ", ".join(by) if isinstance(by, list) else by
     match verdict["outcome"]:
         case "decided":
-            click.echo(f"Decided by {show.plain(who)}.")
+            click.echo(f"{show.plain(verdict.get('way') or 'decided').capitalize()} by {show.plain(who)}.")
         case "already_decided":
-            click.echo(f"{show.plain(who)} had already decided at {verdict.get('at')}. Nothing was changed.")
+            way = show.plain(verdict.get("way") or "decided")
+            click.echo(f"{show.plain(who)} had already {way} at {verdict.get('at')}. Nothing was changed.")
         case other:
             click.echo(f"Nothing was decided: the approval is {show.plain(other)}.")

@@ -7,6 +7,7 @@ Was wrong once: a list without what each run waits for. Everybody opened every w
 
 from __future__ import annotations
 
+import shlex
 from typing import Any
 
 import click
@@ -141,6 +142,12 @@ def fork(line: Line, run_id: str, step: str, key: str | None, as_json: bool) -> 
 @click.option("--key", help="The same key is the same event.")
 @spoken
 def send(line: Line, run_id: str, event: str, body: str, key: str | None, as_json: bool) -> None:
-    """Send a run the EVENT it waits for, or will wait for."""
+    """Send a run the EVENT it waits for, or will wait for. EVENT is the name of the event's class."""
+    if "=" in body and body.lstrip()[:1] != "{":
+        name, _, text = body.partition("=")
+        written = shlex.quote(show.compact({name: text}))
+        raise click.UsageError(
+            f"An event is sent as JSON, since nothing here knows its fields: onefold runs send {run_id} {event} {written}"
+        )
     answer: Answer = line.post("runs", run_id, "events", event, body=body.encode(), headers=key_header(key))
     give(answer, as_json, _receipt)

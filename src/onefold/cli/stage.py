@@ -116,7 +116,10 @@ def bound(listen: tuple[str, int]) -> socket.socket:
         made.listen(BACKLOG)
     except OSError as error:
         made.close()
-        raise LoadRefused([Finding(f"listen {host}:{port}", f"cannot be listened on: {error.strerror}")]) from error
+        problem = (
+            f"cannot be listened on: {error.strerror}. Choose another with --listen HOST:PORT; port 0 is a free one"
+        )
+        raise LoadRefused([Finding(f"listen {host}:{port}", problem)]) from error
     return made
 
 

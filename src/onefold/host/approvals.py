@@ -31,6 +31,7 @@ from onefold.terms.ids import ActorId, principal_of, principal_text
 from onefold.terms.instant import moment
 
 LinkState = Literal["open", "decided", "expired", "cancelled", "unknown", "changed"]
+Way = Literal["approved", "rejected"]
 LISTED = 500  # open approvals of one program in a list
 PAGE = 200  # unfinished runs looked at before others have a turn
 
@@ -50,11 +51,12 @@ class OpenApproval:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What deciding came to. `by` and `at`: who decided, and when, whoever it was."""
+    """What deciding came to. `by`, `at` and `way`: who decided, when and which way, whoever it was."""
 
     outcome: Literal["decided", "already_decided", "expired", "cancelled"]
     by: str | None
     at: datetime | None
+    way: Way | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,7 +198,10 @@ class ApprovalVerbs:
             raise NotFound("approval", name)
         if verdict.outcome == "refused":  # the approval changed between the look and the fold
             raise refusal(await self._core.node.read(at), word) or Contended(f"the approval {name!r}")
-        return Decision(verdict.outcome, verdict.by, None if verdict.at is None else moment(verdict.at))
+        way: Way | None = "approved" if approve else "rejected"
+        if verdict.outcome != "decided":
+            way = _way(await self._core.node.read(at), name, wait)
+        return Decision(verdict.outcome, verdict.by, None if verdict.at is None else moment(verdict.at), way)
 
 
 def asking(core: Core, notify: Port[Ask, None]) -> Port[Ask, None]:
@@ -210,6 +215,15 @@ def asking(core: Core, notify: Port[Ask, None]) -> Port[Ask, None]:
             await answer
 
     return whole
+
+
+def _way(state: State, name: str, wait: str | None) -> Way | None:
+    """Which way an approval was decided before: the one of this call, else the latest of this name."""
+    found = [one for call, one in state.closed.items() if one.name == name and wait in (None, call)]
+    latest = max(found, key=lambda one: one.at, default=None)
+    if latest is None or latest.outcome in _ENDS:
+        return None
+    return "approved" if latest.outcome.startswith("approve") else "rejected"
 
 
 _ENDS: dict[str, LinkState] = {"expired": "expired", "cancelled": "cancelled"}

@@ -24,6 +24,7 @@ from onefold.kernel.rebuild import newest
 from onefold.kernel.tables import ACTOR, ALARM, TURN
 from onefold.kernel.unfit import fitting
 from onefold.node.resident import Resident
+from onefold.node.waking import row_of
 from onefold.store.contract import Query, Row
 from onefold.terms.codec import digest, parse_canonical
 from onefold.terms.errors import NotFound, Undeclared, WaitsForCode
@@ -170,10 +171,18 @@ class ModuleVerbs:
         caller.need("operate", "pruning facts")
         if module.snapshot is None:
             raise Undeclared("snapshot", f"The module {module.name}")
-        return await self._core.node.prune(ActorId(module.name, caller.principal, check_text(key, "key")))
+        at = ActorId(module.name, caller.principal, check_text(key, "key"))
+        return await self._core.node.prune(at)
 
     async def prune_named(self, module: str, key: str, *, caller: Caller) -> Pruned:
-        """As `prune`, by the module's name. Raises: UnknownName, Undeclared."""
+        """As `prune`, by names that somebody typed. Raises: as `prune`; UnknownName, NotFound for an actor not there."""
+        caller.need("operate", "pruning facts")
+        home = self._core.node.kind(self._core.catalog.module(module).name).home
+        (rows,) = await (await home.open()).space.look(
+            row_of(ActorId(module, caller.principal, check_text(key, "key")))
+        )
+        if not rows:
+            raise NotFound(module, key)
         return await self.prune(self._core.catalog.module(module), key, caller=caller)
 
     async def facts(

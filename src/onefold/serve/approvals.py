@@ -20,10 +20,10 @@ from typing import Any, Final, Literal, cast
 from onefold.serve import bodies
 from onefold.serve.door import Choice, Host, LinkPage
 from onefold.serve.pages import LINK_PAGE, own_page, page
-from onefold.serve.problems import BadRequest
+from onefold.serve.problems import BadRequest, NotThisPage
 from onefold.serve.routes import Answer, Ask, Route
 from onefold.terms.codec import canonical, digest
-from onefold.terms.errors import BadArguments, Fault, Forbidden, NotFound
+from onefold.terms.errors import BadArguments, Fault, NotFound
 
 REASON_MOST: Final = 2000  # characters; it goes to the run, to the agent and into the log of decisions
 OPERATE: Final = frozenset({"operate"})
@@ -70,7 +70,7 @@ class Approvals:
         if link.state != "open":
             return self._page(ask, link)
         if not hmac.compare_digest(fields.get("nonce", "").encode(), nonce_of(token, link).encode()):
-            raise Forbidden("this page's own form", "Deciding by link")
+            raise NotThisPage
         if fields.get("choice") != link.choice:
             raise BadRequest([Fault("choice", f"this link can only {link.choice}")], nothing_was="decided")
         reason = reason_of(fields)

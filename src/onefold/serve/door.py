@@ -157,7 +157,7 @@ class OpenApproval(Protocol):
 
 
 class Verdict(Protocol):
-    """What deciding came to. `by` and `at`: who decided, and when, whoever it was."""
+    """What deciding came to. `by`, `at` and `way`: who decided, when and which way, whoever it was."""
 
     @property
     def outcome(self) -> Literal["decided", "already_decided", "expired", "cancelled"]: ...
@@ -165,6 +165,8 @@ class Verdict(Protocol):
     def by(self) -> str | Sequence[str] | None: ...
     @property
     def at(self) -> datetime | None: ...
+    @property
+    def way(self) -> Literal["approved", "rejected"] | None: ...
 
 
 class LinkPage(Protocol):

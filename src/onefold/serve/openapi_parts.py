@@ -57,6 +57,7 @@ SCHEMAS: Final[dict[str, Any]] = {
         outcome={"enum": ["decided", "already_decided", "expired", "cancelled"]},
         by={"type": ["string", "array"], "items": TEXT},
         at=_WHEN,
+        way={"enum": ["approved", "rejected"]},
     ),
     "Parked": of(
         ["id", "kind", "program", "cause", "since"], id=TEXT, kind=TEXT, program=TEXT, cause=TEXT, since=_WHEN

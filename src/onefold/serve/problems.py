@@ -74,6 +74,19 @@ class HostRefused(CallerError):
         )
 
 
+class NotThisPage(CallerError):
+    """A decision by link that the page behind it did not send."""
+
+    status = 403
+    code = "forbidden"
+
+    def __init__(self) -> None:
+        super().__init__(
+            "Nothing was decided: this was not sent by the page behind the link, or by one that has changed since. "
+            "Open the link again and decide there."
+        )
+
+
 class OriginRefused(CallerError):
     status = 403
 

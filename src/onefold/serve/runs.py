@@ -184,7 +184,7 @@ def as_json(value: Json) -> Json:
 
 def verdict_json(verdict: Verdict) -> dict[str, Any]:
     by = verdict.by if verdict.by is None or isinstance(verdict.by, str) else list(verdict.by)
-    told = {"outcome": verdict.outcome, "by": by, "at": written(verdict.at)}
+    told = {"outcome": verdict.outcome, "by": by, "at": written(verdict.at), "way": verdict.way}
     return {name: value for name, value in told.items() if value is not None}
 
 
