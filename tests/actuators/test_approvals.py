@@ -128,6 +128,35 @@ async def test_the_timeout_of_an_approval_is_always_said() -> None:
     assert "timeout" in (await played(main)).result
 
 
+class Signed(BaseModel):
+    by: str
+
+
+async def test_what_is_left_out_or_put_in_the_wrong_place_is_told_with_the_right_form() -> None:
+    async def main(run: Run) -> list[str]:
+        told = []
+        ask: Any = run
+        for make in (
+            lambda: ask.wait_for_approval("m", "Pay?", timeout="1 day"),
+            lambda: ask.wait_for_approval("m", "Pay?"),
+            lambda: ask.wait_for_event("go"),
+            lambda: ask.wait_for_event("go", Signed, timeout="1 day"),
+            lambda: ask.wait_for_event(Signed, "1 day"),
+        ):
+            try:
+                make()
+            except TypeError as wrong:
+                told.append(str(wrong))
+        return told
+
+    told = (await played(main)).result
+    assert told[0].startswith("approval 'm' does not say notify. Write it like run.wait_for_approval(\"boss\", ")
+    assert told[1].startswith("approval 'm' does not say notify and timeout. ")
+    assert "run.wait_for_event(Go, name='go', timeout=" in told[2]
+    assert "run.wait_for_event(Signed, name='go', timeout=" in told[3]
+    assert "takes the class of the event, and its options by name" in told[4]
+
+
 @pytest.mark.parametrize(
     "outcome", [Approved(("a",), datetime.now(UTC)), Rejected("a", datetime.now(UTC)), Expired(datetime.now(UTC))]
 )

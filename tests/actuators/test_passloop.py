@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import socket
 import subprocess
 import sys
@@ -164,7 +165,8 @@ def test_the_world_is_refused_by_name(act: Any, name: str) -> None:
     fault = task.exception()
     assert isinstance(fault, OutsideStep)
     assert fault.name == f"loop.{name}"
-    assert "outside a step" in str(fault)
+    assert re.search(rf"{name} was called by test_passloop.py:\d+ outside a step", str(fault))
+    assert "Put that line into a function of your own and call it by run.step." in str(fault)
 
 
 def test_every_verb_of_a_loop_is_there_or_refused() -> None:

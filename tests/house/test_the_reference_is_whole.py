@@ -24,7 +24,7 @@ TABLES = [block for block in blocks(ROOT / "docs" / "settings.md") if block.lang
 WORDS = set(re.findall(r"\w+", " ".join(re.findall(r"`([^`\n]+)`", REFERENCE))))
 UNTOLD = {"settled", "host", "drain", "function"}  # of the app: for those who serve it; of @actuator: what it stands on
 LATER = {"NotOwner", "OwnedElsewhere"}  # raised by nothing yet
-PLAIN = {"self", "f", "part", "data"}  # told by their place, under another word
+PLAIN = {"self", "f", "part", "data", "other"}  # told by their place, under another word; other: taken to be refused
 CARRIED = {"Fault", "Finding", "OnefoldError", "Suspended"}  # no row of their own
 
 

@@ -9,7 +9,7 @@ from datetime import timedelta
 import pytest
 
 from onefold import Approved, Expired, Owed, Rejected, Run, Step, actuator, testing
-from onefold.errors import KeyConflict, RunFailed
+from onefold.errors import KeyConflict, NotFound, RunFailed
 from onefold.testing import Durable, Stuck
 from tests.guarantees.shop import Accepted, Declined, Deposit, PayOut, Sent, Transfer, bank
 from tests.testing.programs import BIG, SMALL, START, Go, count, fetch, transfer, trying, waiting
@@ -170,6 +170,37 @@ def test_people_are_only_named(durable: Durable) -> None:
     app.reject(receipt, "boss", by="boss", reason="no")
     assert receipt.result() == "no"
     assert app.notices == ("asked https://chat.example.com/hook, mailto:boss@example.com: May I?",)
+
+
+@actuator
+async def sleepy(run: Run) -> str:
+    """Asks only after a sleep."""
+    await run.sleep("3 seconds")
+    match await run.wait_for_approval("boss", "May I?", notify="boss", timeout=None):
+        case Approved(by=by):
+            return by[0]
+        case Rejected(reason=reason):
+            return reason
+
+
+def test_an_approval_that_is_not_asked_for_yet_says_what_comes_before_it(durable: Durable) -> None:
+    app = durable(sleepy)
+    receipt = app.start(sleepy)
+    early = r"asks for no approval 'boss' now. It waits for sleep until 2026.*What ends it: app.clock.advance\("
+    with pytest.raises(Stuck, match=early):
+        app.approve(receipt, "boss", by="boss")
+    app.clock.advance("3 seconds")
+    with pytest.raises(
+        Stuck, match=r"no approval 'bos' now. It waits for approval 'boss' .*app.approve\(receipt, 'boss'"
+    ):
+        app.reject(receipt, "bos", by="boss")
+    app.approve(receipt, "boss", by="ada")
+    assert receipt.result() == "ada"
+    with pytest.raises(NotFound) as over:
+        app.approve(receipt, "bos", by="boss")
+    assert over.value.__notes__ == [f"sleepy ({receipt.run_id}) is done, and asked for no approval 'bos'."]
+    with pytest.raises(NotFound):
+        app.approve("run_nobody", "boss", by="boss")
 
 
 # --- what else it is -----------------------------------------------------------------------------------------

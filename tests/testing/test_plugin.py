@@ -47,6 +47,12 @@ def leave_mail() -> None:
         app.wait_for(lose(app.awaited))
 
 
+def forget_a_port() -> None:
+    with testing.open(bank) as app:
+        app.deliver(bank, Deposit("d", "a", 10))
+        app.deliver(bank, PayOut("p", "a", 5))
+
+
 def leave_a_crash_and_fail() -> None:
     with testing.open(trying) as app:
         app.crash_at("after-send")
@@ -59,6 +65,7 @@ def leave_a_crash_and_fail() -> None:
         (leave_a_crash, "a crash that never came"),
         (leave_a_resident, "bank a in a turn"),
         (leave_mail, "p of bank a unsent through transfer"),
+        (forget_a_port, "something of bank unsent: transfer: no part of this app provides the port"),
     ],
 )
 def test_what_a_test_leaves_behind_fails_it(test: Callable[[], None], told: str) -> None:

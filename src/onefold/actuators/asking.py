@@ -56,6 +56,32 @@ def asking(
     return Asking(message, people, need, others, written, rules)
 
 
+UNSAID: Any = type("Unsaid", (), {"__repr__": lambda _: "…"})()
+"""What stands for an option that must be said: left out, its right form is told, not only its name."""
+FORM = 'run.wait_for_approval("boss", "Pay 90?", notify="ada", timeout="24 hours")'
+
+
+def all_said(label: str, **options: object) -> None:
+    """Raises: TypeError with the right form, for an option of an approval that was left out."""
+    missing = [name for name, value in options.items() if value is UNSAID]
+    if missing:
+        raise TypeError(
+            f"approval {label!r} does not say {' and '.join(missing)}. Write it like {FORM}: notify names somebody of "
+            "[people] in onefold.toml or an address, timeout=None waits for ever"
+        )
+
+
+def event_class(event: object, other: tuple[object, ...]) -> None:
+    """Raises: TypeError with the right form, where an event is waited for by anything but its class."""
+    if other or isinstance(event, str):
+        named = next((one.__name__ for one in other if isinstance(one, type)), "Go")
+        said = f", name={event!r}" if isinstance(event, str) else ""
+        raise TypeError(
+            f"wait_for_event takes the class of the event, and its options by name: run.wait_for_event({named}{said}, "
+            'timeout="1 day"). An event is sent under the name of its class, or under `name`'
+        )
+
+
 def answered(offer: BaseModel | None) -> Callable[[Any], Approved | Rejected | Expired]:
     """What makes the outcome of the entry that answers. An edited offer is a model again, and raises if it cannot be."""
 

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, overload
 from uuid import UUID
 
 from onefold.actuators import run as awaited
+from onefold.actuators.asking import UNSAID
 from onefold.actuators.outcomes import Approved, Expired, Rejected
 from onefold.actuators.passing import Pass
 from onefold.actuators.stepping import DEFAULT_RETRY, Retry
@@ -230,8 +231,11 @@ class Run:
     def wait_for_event(self, event: type[T], *, timeout: None, name: str | None = None) -> T: ...
     @overload
     def wait_for_event(self, event: type[T], *, timeout: Duration, name: str | None = None) -> T | Expired: ...
-    def wait_for_event(self, event: type[Any], *, timeout: Duration | None = None, name: str | None = None) -> Any:
-        return self._cross(lambda: self._run.wait_for_event(event, timeout=timeout, name=name))
+    def wait_for_event(
+        self, event: type[Any], *other: Any, timeout: Duration | None = None, name: str | None = None
+    ) -> Any:
+        ask: Any = self._run.wait_for_event
+        return self._cross(lambda: ask(event, *other, timeout=timeout, name=name))
 
     @overload
     def wait_for_approval(
@@ -262,8 +266,8 @@ class Run:
         name: str,
         message: str,
         *,
-        notify: str | Sequence[str],
-        timeout: Duration | None,
+        notify: str | Sequence[str] = UNSAID,
+        timeout: Duration | None = UNSAID,
         offer: BaseModel | None = None,
         need: int = 1,
         not_by: str | Sequence[str] | None = None,

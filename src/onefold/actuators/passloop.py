@@ -24,6 +24,7 @@ from hashlib import blake2b
 from typing import Any, NoReturn
 
 from onefold.terms.errors import OutsideStep, Suspended
+from onefold.terms.places import place_of_call
 
 log = logging.getLogger("onefold.actuators")
 running_loop = events._get_running_loop
@@ -252,7 +253,7 @@ WORLD = (
 
 def _refused(name: str) -> Callable[..., NoReturn]:
     def refuse(self: object, *args: object, **values: object) -> NoReturn:
-        raise OutsideStep(f"loop.{name}")
+        raise OutsideStep(f"loop.{name}", place_of_call())
 
     refuse.__name__ = name
     return refuse

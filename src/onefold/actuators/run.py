@@ -16,7 +16,7 @@ from functools import cached_property
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, TypeVar, overload
 
-from onefold.actuators.asking import answered, asking
+from onefold.actuators.asking import UNSAID, all_said, answered, asking, event_class
 from onefold.actuators.calls import StepCall, WaitCall
 from onefold.actuators.database import Database
 from onefold.actuators.outcomes import Approved, Expired, Rejected
@@ -192,8 +192,11 @@ class Run:
     def wait_for_event(
         self, event: type[T], *, timeout: Duration, name: str | None = None
     ) -> Coroutine[Any, Any, T | Expired]: ...
-    def wait_for_event(self, event: type[Any], *, timeout: Duration | None = None, name: str | None = None) -> Any:
+    def wait_for_event(
+        self, event: type[Any], *other: Any, timeout: Duration | None = None, name: str | None = None
+    ) -> Any:
         """Wait for an event sent to this run under the class's name (or `name`). Sent early is kept; first come, first taken."""
+        event_class(event, other)
         label = check_name(event.__name__ if name is None else name, "an event")
         codec = codec_of(event)
         after = None if timeout is None else duration_ms(timeout, what="timeout")
@@ -232,8 +235,8 @@ class Run:
         name: str,
         message: str,
         *,
-        notify: str | Sequence[str],
-        timeout: Duration | None,
+        notify: str | Sequence[str] = UNSAID,
+        timeout: Duration | None = UNSAID,
         offer: BaseModel | None = None,
         need: int = 1,
         not_by: str | Sequence[str] | None = None,
@@ -245,6 +248,7 @@ class Run:
         for what cannot be asked.
         """
         label = check_name(name, "an approval")
+        all_said(label, notify=notify, timeout=timeout)
         question = asking(label, message, notify, offer, need, not_by)
         after = None if timeout is None else duration_ms(timeout, what="timeout")
         digest = digest_of(label, question, after)

@@ -177,11 +177,11 @@ class NotOwner(CallerError):
 
 
 class OutsideStep(CallerError):
-    def __init__(self, name: str) -> None:
-        self.name = name
-        super().__init__(
-            f"{name} was called outside a step, where its effect could happen twice. Use run.step({name})."
-        )
+    def __init__(self, name: str, place: str | None = None) -> None:
+        self.name, self.place = name, place
+        at = f" by {place}" if place else ""
+        use = "Put that line into a function of your own and call it by run.step" if place else f"Use run.step({name})"
+        super().__init__(f"{name} was called{at} outside a step, where its effect could happen twice. {use}.")
 
 
 class StepFenced(CallerError):

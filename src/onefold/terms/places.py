@@ -55,6 +55,14 @@ def _innermost(trace: TracebackType | None) -> str | None:
     return found or installed
 
 
+def place_of_call() -> str | None:
+    """`file:line` of the program's own line that this call comes from; None where none of its lines is under way."""
+    frame = inspect.currentframe()
+    while frame is not None and not is_own(frame.f_code.co_filename):
+        frame = frame.f_back
+    return None if frame is None else f"{_name(frame.f_code.co_filename)}:{frame.f_lineno}"
+
+
 def place_of_function(function: Callable[..., Any] | None) -> str | None:
     """`file:line` where a function of the program's is written; None where that cannot be known."""
     inner = None if function is None else inspect.unwrap(function)

@@ -20,11 +20,13 @@ from onefold.host.catalog import Part
 from onefold.host.config import Config, settle
 from onefold.host.host import Host
 from onefold.terms.duration import duration_ms
+from onefold.terms.errors import NotFound
 from onefold.terms.instant import Instant, up
 from onefold.testing.acts import NOT_GIVEN, Acts, Called
 from onefold.testing.lives import Lives, Standing
 from onefold.testing.points import Points
 from onefold.testing.stage import Killed, Stage
+from onefold.testing.stuck import unasked
 
 REPLAYS = (None, "every-await")
 
@@ -107,14 +109,23 @@ class AwaitedApp(awaited.App):
     async def approve(
         self, receipt: Any, name: str, by: str, comment: str | None = None, value: Any = None
     ) -> Decision:
-        """A person agrees, once the run has come so far. Raises: NotFound when it asks nothing of this name."""
+        """A person agrees, once the run has come so far.
+
+        Raises: Stuck when it goes on and asks nothing of this name; NotFound when there is no such run, or it is over.
+        """
         await self._lives.settle()
-        return await self.approvals.approve(_run(receipt), name, by, comment, value)
+        try:
+            return await self.approvals.approve(_run(receipt), name, by, comment, value)
+        except NotFound as missing:
+            raise await unasked(self._stage.host, _run(receipt), name, missing) from None
 
     async def reject(self, receipt: Any, name: str, by: str, reason: str | None = None) -> Decision:
-        """A person declines, once the run has come so far. Raises: NotFound when it asks nothing of this name."""
+        """A person declines, once the run has come so far. Raises: as `approve`."""
         await self._lives.settle()
-        return await self.approvals.reject(_run(receipt), name, by, reason)
+        try:
+            return await self.approvals.reject(_run(receipt), name, by, reason)
+        except NotFound as missing:
+            raise await unasked(self._stage.host, _run(receipt), name, missing) from None
 
     # --- its life -----------------------------------------------------------------------------
 
@@ -189,11 +200,11 @@ class DurableApp(blocking.App):
         return self.awaited.calls(step)
 
     def approve(self, receipt: Any, name: str, by: str, comment: str | None = None, value: Any = None) -> Decision:
-        """A person agrees, once the run has come so far. Raises: NotFound when it asks nothing of this name."""
+        """A person agrees, once the run has come so far. Raises: Stuck, NotFound."""
         return self.wait_for(self.awaited.approve(receipt, name, by, comment, value))
 
     def reject(self, receipt: Any, name: str, by: str, reason: str | None = None) -> Decision:
-        """A person declines, once the run has come so far. Raises: NotFound when it asks nothing of this name."""
+        """A person declines, once the run has come so far. Raises: Stuck, NotFound."""
         return self.wait_for(self.awaited.reject(receipt, name, by, reason))
 
     def settle(self) -> None:

@@ -182,13 +182,18 @@ class Lives:
     async def finish(self) -> None:
         """The test is over. Raises: Unsettled for what it left behind."""
         await self.settle()
-        left = unsettled(self.stage)
+        left = [*unsettled(self.stage), *await self._portless()]
         if self.verbs:
             left.append(f"{self.verbs} verbs that nobody waited for")
         if self.points.order is not None and self.points.expected:
             left.append(f"a crash that never came ({self.points.order})")
         if left:
             raise Unsettled(left)
+
+    async def _portless(self) -> list[str]:
+        """What is owed through a port that the test forgot to give to its app."""
+        items = await self.stage.host.parked_list(caller=self.stage.caller())
+        return sorted({f"something of {item.program} unsent: {item.cause}" for item in items if item.kind == "port"})
 
 
 class Standing:

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from onefold.actuators.receipt import Receipt, WaitShown
 from onefold.host.caller import ALL, Caller
 from onefold.host.host import Host
+from onefold.terms.errors import NotFound
 from onefold.terms.instant import text
 
 WAYS = {
@@ -37,8 +38,24 @@ class Unsettled(AssertionError):
 async def stuck(host: Host, run_id: str) -> str:
     """What the run waits for, and what would end it."""
     shown = await host.receipt(run_id, caller=Caller(None, ALL, "test"))
+    return f"{shown.program} ({run_id}) {_waits(host, shown)}"
+
+
+def _waits(host: Host, shown: Receipt) -> str:
     told = [_wait(wait) for wait in shown.waits] or [_nothing(host, shown)]
-    return f"{shown.program} ({run_id}) waits for {'; and for '.join(told)}"
+    return f"waits for {'; and for '.join(told)}"
+
+
+async def unasked(host: Host, run_id: str, name: str, missing: NotFound) -> AssertionError | NotFound:
+    """What a test is told that decides an approval which its run does not ask for: Stuck while the run goes on."""
+    try:
+        shown = await host.receipt(run_id, caller=Caller(None, ALL, "test"))
+    except NotFound:
+        return missing
+    if shown.status not in ("running", "waiting"):
+        missing.add_note(f"{shown.program} ({run_id}) is {shown.status}, and asked for no approval {name!r}.")
+        return missing
+    return Stuck(f"{shown.program} ({run_id}) asks for no approval {name!r} now. It {_waits(host, shown)}")
 
 
 def _wait(wait: WaitShown) -> str:
