@@ -72,6 +72,11 @@ _WHERE = {
 _ROOMS = {"blocking": "blocking", "errors": "errors", "port": "kernel.port"}
 
 
+def __dir__() -> list[str]:
+    """The public names, loaded or not."""
+    return sorted(__all__)
+
+
 def __getattr__(name: str) -> Any:
     """Loaded when first asked for."""
     from importlib import import_module

@@ -34,6 +34,8 @@ from onefold.kernel.prune import Pruned
 from onefold.terms.duration import duration_ms
 from onefold.terms.errors import BadArguments, Fault, NotOpen
 
+__tracebackhide__ = True  # a failing test shows the test's own lines
+
 if TYPE_CHECKING:
     from onefold import blocking
 
@@ -42,6 +44,7 @@ O = TypeVar("O")  # noqa: E741 - the output
 E = TypeVar("E")
 R = TypeVar("R")
 V = TypeVar("V")
+M = TypeVar("M", bound=Module[Any, Any, Any, Any, Any])
 Scope = Any
 Receive = Any
 Send = Any
@@ -186,17 +189,17 @@ class App:
 
     async def deliver(self, module: Module[Any, E, Any, R, Any], event: E) -> R:
         """One fold; the reply, after commit. After OutcomeUnknown deliver the same event again."""
-        reply: R = await self.host.deliver(module, event, caller=self.caller)
+        reply: R = await self.host.deliver(_itself(module, "deliver"), event, caller=self.caller)
         return reply
 
     async def read(self, module: Module[Any, Any, Any, Any, V], key: str) -> V:
         """The view; never folds. An actor without history shows its initial state."""
-        view: V = await self.host.read(module, key, caller=self.caller)
+        view: V = await self.host.read(_itself(module, "read"), key, caller=self.caller)
         return view
 
     async def history(self, module: Module[Any, Any, Any, Any, Any], key: str, *, after: int = 0) -> History:
         """The facts of an actor, from the one after number `after`. `begins` of the list: where they begin."""
-        return await self.host.history(module, key, after=after, caller=self.caller)
+        return await self.host.history(_itself(module, "history"), key, after=after, caller=self.caller)
 
     async def prune(self, module: Module[Any, Any, Any, Any, Any], key: str) -> Pruned:
         """Take the facts behind the actor's latest snapshot away. Ids, replies, owed keys and numbers stay."""
@@ -355,3 +358,11 @@ class Blobs(_Verbs):
     async def get(self, digest: str) -> bytes:
         """The bytes, checked against their digest. Raises: NotFound, BlobDamaged."""
         return await self._host.blobs_get(digest, caller=self._caller)
+
+
+def _itself(module: M, verb: str) -> M:
+    """Raises: TypeError for a module's name, or whatever else stands for it."""
+    given: Any = module
+    if isinstance(given, Module):
+        return module
+    raise TypeError(f"{verb} takes the module itself, not {module!r}: app.{verb}(counter, …)")

@@ -32,6 +32,8 @@ from onefold.kernel.module import Module
 from onefold.kernel.prune import Pruned
 from onefold.terms.errors import NotOpen
 
+__tracebackhide__ = True  # a failing test shows the test's own lines
+
 __all__ = ["App", "Database", "Receipt", "Run"]
 
 I = TypeVar("I")  # noqa: E741 - the input

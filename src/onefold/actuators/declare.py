@@ -27,6 +27,7 @@ from onefold.terms.codec import Json, canonical, digest
 from onefold.terms.errors import Finding, LoadRefused, TooLarge
 from onefold.terms.ids import check_name, nearest
 from onefold.terms.limits import MAX_ROW_BYTES
+from onefold.terms.places import place_of_call, place_of_function, placed
 from onefold.terms.typed import codec_of
 
 if TYPE_CHECKING:
@@ -97,7 +98,7 @@ class Actuator(Generic[I, O]):
         if self.model is None:
             return b"null"
         if not isinstance(value, self.model):
-            raise TypeError(f"{self.name} takes a {self.model.__name__}, not a {type(value).__name__}")
+            raise TypeError(f"{self.name} takes {self.model.__name__}, not {type(value).__name__}")
         raw = canonical(value.model_dump(mode="json", by_alias=True))
         if len(raw) > INPUT_LIMIT:
             raise TooLarge(f"the input of {self.name}", len(raw), INPUT_LIMIT)
@@ -202,13 +203,16 @@ class Actuator(Generic[I, O]):
         return {**HINTS, **hints}
 
     def _refuse(self, problem: str) -> NoReturn:
-        raise LoadRefused([Finding(f"actuator {self.name}", problem)])
+        raise LoadRefused([Finding(placed(f"actuator {self.name}", place_of_function(self.function)), problem)])
 
 
 def _items(value: object, refuse: Callable[[str], NoReturn], option: str) -> list[Any]:
     if isinstance(value, str) or not isinstance(value, list | tuple):
         refuse(f"{option} must be a list, not {value!r}")
     return list(value)
+
+
+OPTIONS = tuple(inspect.signature(Actuator.__init__).parameters)[2:]
 
 
 class _Decorator(Protocol):
@@ -245,6 +249,11 @@ def actuator(
 ) -> _Decorator: ...
 def actuator(function: Any = None, /, **options: Any) -> Any:
     """A function as an actuator. Raises: LoadRefused with a sentence naming the function and what is wrong with it."""
+    unknown = next((name for name in options if name not in OPTIONS), None)
+    if unknown is not None:
+        close = nearest(unknown, OPTIONS)
+        hint = f"; did you mean {close!r}?" if close else f"; there are {', '.join(OPTIONS)}"
+        raise LoadRefused([Finding(placed("@actuator", place_of_call()), f"has no option {unknown!r}{hint}")])
     if function is None:
         return lambda function: Actuator(function, **options)
     return Actuator(function)

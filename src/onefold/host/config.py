@@ -128,6 +128,9 @@ class Config:
         return tuple(findings)
 
 
+NAMED = frozenset({*KNOWN, *(name.partition(".")[0] for name in KNOWN)})
+"""What a slip may have meant: a setting, or the table that holds some."""
+
 # --- layers ------------------------------------------------------------------------------------------
 
 
@@ -244,7 +247,7 @@ def _layer(where: str, values: Mapping[str, Any], findings: list[Finding]) -> di
         pattern = _pattern(name)
         try:
             if pattern is None:
-                raise Wrong(f"there is no such setting{hint(name, KNOWN)}")
+                raise Wrong(f"there is no such setting{hint(name, NAMED)}")
             if pattern in LATER:
                 raise Wrong("this version does not know what to do with it yet; leave it out")
             good[name] = KNOWN[pattern](value)
@@ -273,8 +276,9 @@ def _build(merged: Mapping[str, Any], file: Path | None, environ: Mapping[str, s
         _needs(parts, f"hooks.{name}", ("secret_env",), findings)
     people = {name: Person(**parts) for name, parts in under("people").items()}
     alerts = known("alerts", ())
+    refused = {one.where.partition("people.")[2].removesuffix(".notify") for one in findings}
     for name in alerts:
-        if name not in people and not URL.fullmatch(name):
+        if name not in people and name not in refused and not URL.fullmatch(name):
             findings.append(Finding("alerts", f"{name!r} is neither one of [people] nor an address"))
     smtp = {part: merged[f"smtp.{part}"] for part in ("url_env", "from") if f"smtp.{part}" in merged}
     if smtp:

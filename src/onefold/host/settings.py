@@ -67,7 +67,8 @@ def _targets(value: Any) -> tuple[str, ...]:
     urls = _texts(value)
     for url in urls:
         if not URL.fullmatch(url):
-            raise Wrong(f"{url!r} is no mailto:, https: or http: address")
+            told = "; the console is always told: give an address, or notify = [] for the console alone"
+            raise Wrong(f"{url!r} is no mailto:, https: or http: address{told if url == 'console' else ''}")
     return urls
 
 

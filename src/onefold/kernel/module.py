@@ -20,6 +20,7 @@ from onefold.terms.duration import duration_ms
 from onefold.terms.errors import Finding, LoadRefused
 from onefold.terms.ids import check_name
 from onefold.terms.instant import up
+from onefold.terms.places import place_of_function, placed
 from onefold.terms.typed import Codec, codec_of
 
 S = TypeVar("S")
@@ -201,7 +202,8 @@ class Module(Generic[S, E, F, R, V]):
         return hints["return"]
 
     def _refuse(self, name: str, problem: str) -> None:
-        raise LoadRefused([Finding(f"module {self.name}, {name}", f"{problem}; the signature is the schema")])
+        where = placed(f"module {self.name}, {name}", place_of_function(getattr(self, name)))
+        raise LoadRefused([Finding(where, f"{problem}; the signature is the schema")])
 
 
 def _own_id(event: Any) -> str:

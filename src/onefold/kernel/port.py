@@ -172,6 +172,9 @@ def _port(
     name: str, promise: Promise, find: Callable[[Step, B], Awaitable[A | None]]
 ) -> Callable[[Callable[[Step, B], Awaitable[A]]], Port[B, A]]: ...
 def _port(name: str, promise: Promise, find: Any = None) -> Callable[[Callable[[Step, Any], Any]], Port[Any, Any]]:
+    if callable(name):
+        called = getattr(name, "__name__", "it")
+        raise TypeError(f'@port.{promise} needs the name of the port: @port.{promise}("{called}")')
     return lambda function: Port(name, promise, function, find)
 
 

@@ -60,6 +60,25 @@ def load(
     return chart
 
 
+def _no_text(value: Any, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Any]]:
+    """Where keys are no text, as in `{1000: "late"}`."""
+    if isinstance(value, Mapping):
+        for key, item in value.items():
+            if not isinstance(key, str):
+                yield path, key
+            yield from _no_text(item, (*path, str(key)))
+    elif isinstance(value, list | tuple):
+        for at, item in enumerate(value):
+            yield from _no_text(item, (*path, str(at)))
+
+
+def _texts(value: Any) -> Any:
+    """The same with each such key as text."""
+    if isinstance(value, Mapping):
+        return {key if isinstance(key, str) else str(key): _texts(item) for key, item in value.items()}
+    return [_texts(item) for item in value] if isinstance(value, list) else value
+
+
 def _read(definition: Mapping[str, Any] | str | bytes, found: Findings) -> dict[str, Any]:
     """The definition as JSON of our own, so that nobody changes it afterwards."""
     try:
@@ -69,6 +88,9 @@ def _read(definition: Mapping[str, Any] | str | bytes, found: Findings) -> dict[
             for path in _code(definition, ()):
                 found.refuse(path, NO_CODE)
             found.end()
+            for path, key in _no_text(definition, ()):
+                found.refuse(path, f"has a key that is not text, {key!r}; write {str(key)!r}")
+            definition = _texts(definition)  # so that what else is wrong is found in the same look
             canonical(definition)  # refuses what is no JSON; its own order of keys would lose the order of states
             raw = _copied(definition)
     except BadArguments as bad:

@@ -72,6 +72,11 @@ def place_of_function(function: Callable[..., Any] | None) -> str | None:
     return f"{_name(code.co_filename)}:{code.co_firstlineno}"
 
 
+def placed(what: str, place: str | None) -> str:
+    """`refund.py:11: actuator refund`, as a finding says where; without a place only what."""
+    return what if place is None else f"{place}: {what}"
+
+
 def at_place(place: str | None) -> str:
     """` (refund.py:11)`, or nothing."""
     return "" if place is None else f" ({place})"

@@ -28,6 +28,8 @@ from onefold.testing.points import Points
 from onefold.testing.stage import Killed, Stage
 from onefold.testing.stuck import unasked
 
+__tracebackhide__ = True  # a failing test shows the test's own lines
+
 REPLAYS = (None, "every-await")
 
 

@@ -22,6 +22,8 @@ from onefold.testing.points import Points
 from onefold.testing.stage import LONGEST_S, SPINS, Stage
 from onefold.testing.stuck import Stuck, Unsettled, stuck
 
+__tracebackhide__ = True  # a failing test shows the test's own lines
+
 DOWN_MS = 5_000
 """How long a process that was killed is away: longer than a row on its way may stay unnoticed."""
 READS = frozenset(

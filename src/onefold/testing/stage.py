@@ -26,6 +26,8 @@ from onefold.terms.duration import duration_ms
 from onefold.terms.errors import Broken
 from onefold.testing.clock import VirtualClock
 
+__tracebackhide__ = True  # a failing test shows the test's own lines
+
 SPINS = 200  # turns of the loop before threads are given real time
 LONGEST_S = 20.0  # real seconds until something that does not settle is a fault
 

@@ -17,6 +17,8 @@ from onefold.testing.laws.plans import drawn, is_strategy, listed
 from onefold.testing.laws.play import AnyModule, Move, play
 from onefold.testing.laws.samples import declared
 
+__tracebackhide__ = True  # a failing test shows the test's own lines
+
 __all__ = ["LAWS", "Law", "LawBroken", "Seen", "module_laws"]
 
 

@@ -20,6 +20,8 @@ from onefold.testing.laws.play import AnyModule, Fault, History, Move, Turn, pla
 from onefold.testing.laws.samples import samples
 from onefold.testing.laws.trying import Tried, tried
 
+__tracebackhide__ = True  # a failing test shows the test's own lines
+
 LATER = timedelta(milliseconds=7)  # not a round one: a key cut to a second would still be made from the clock
 SHOWN = 200
 
