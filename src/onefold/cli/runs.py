@@ -13,7 +13,7 @@ from typing import Any
 import click
 
 from onefold.cli import show
-from onefold.cli.answers import REFUSED, Answer
+from onefold.cli.answers import Answer
 from onefold.cli.call import ended_by
 from onefold.cli.line import Line
 from onefold.cli.options import Listing, Seconds, give, key_header, spoken
@@ -95,7 +95,7 @@ def _journal(page: dict[str, Any]) -> None:
 @click.option("--reason", help="Kept with the run.")
 @spoken
 def cancel(line: Line, run_id: str, reason: str | None, as_json: bool) -> None:
-    """End a run for good. A second time changes nothing; one that is done or failed stays so (exit 3)."""
+    """End a run for good. A second time changes nothing; one that is done or failed stays so, and that is said."""
     from onefold.terms.codec import canonical
 
     body = canonical({} if reason is None else {"reason": reason})
@@ -103,21 +103,19 @@ def cancel(line: Line, run_id: str, reason: str | None, as_json: bool) -> None:
     give(answer, as_json, _receipt)
     if (status := answer.json["status"]) in ("done", "failed"):
         click.echo(f"Nothing was cancelled: the run had ended before, and is {status}.", err=True)
-        click.get_current_context().exit(REFUSED)
 
 
 @runs.command("retry")
 @click.argument("run_id", metavar="ID")
 @spoken
 def retry(line: Line, run_id: str, as_json: bool) -> None:
-    """Try a failed or parked run again. What its steps did is kept. Any other stays as it is (exit 3)."""
+    """Try a failed or parked run again. What its steps did is kept. Any other stays as it is, and that is said."""
     before = line.get("runs", run_id).json["status"]
     give(line.post("runs", run_id, "retry"), as_json, _receipt)
     if before not in ("failed", "parked"):
         click.echo(
             f"Nothing was tried again: only what is failed or parked can be, and the run was {before}.", err=True
         )
-        click.get_current_context().exit(REFUSED)
 
 
 @runs.command("fork")
