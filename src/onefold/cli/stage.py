@@ -136,9 +136,12 @@ async def serve(
 
     serving: called once it answers. live: told each happening. Raises: what opening the store raises.
     """
+    from onefold.host.notified import nobodies
     from onefold.serve import asgi_app
 
     async with staged.opened(_say) as host:
+        for told in nobodies(host.catalog.actuators.values(), staged.config.people):
+            _say(told)
         front = asgi_app(host)  # before the group: what this refuses is told as it is
         server = _server(front, staged.config.listen, lambda: serving(host), host.rest)
         async with asyncio.TaskGroup() as tasks:
