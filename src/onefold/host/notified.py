@@ -11,12 +11,15 @@ import ast
 import inspect
 import textwrap
 from collections.abc import Callable, Collection, Iterator
+from types import CodeType
 from typing import Any
 
 from onefold.actuators.declare import Actuator
 from onefold.host.settings import URL
 from onefold.terms.ids import nearest
 from onefold.terms.places import place_of_function, placed
+
+ASKING = "wait_for_approval"
 
 
 def nobodies(actuators: Collection[Actuator[Any, Any]], people: Collection[str]) -> list[str]:
@@ -33,19 +36,25 @@ def nobodies(actuators: Collection[Actuator[Any, Any]], people: Collection[str])
 
 
 def _named(function: Callable[..., Any]) -> Iterator[str]:
+    function = inspect.unwrap(function)
+    if not _asks(getattr(function, "__code__", None)):
+        return  # most ask nobody; reading the text of a thousand tools would be half of their start
     try:
-        tree = ast.parse(textwrap.dedent(inspect.getsource(inspect.unwrap(function))))
+        tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
     except (OSError, TypeError, SyntaxError):  # there is no text to read, or not of it alone
         return
     for call in ast.walk(tree):
-        if (
-            isinstance(call, ast.Call)
-            and isinstance(call.func, ast.Attribute)
-            and call.func.attr == "wait_for_approval"
-        ):
+        if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.func.attr == ASKING:
             for option in call.keywords:
                 if option.arg == "notify":
                     yield from _texts(option.value)
+
+
+def _asks(code: object) -> bool:
+    """Whether this code, or a function within it, names the verb that asks a person."""
+    if not isinstance(code, CodeType):
+        return False
+    return ASKING in code.co_names or any(map(_asks, code.co_consts))
 
 
 def _texts(value: ast.expr) -> Iterator[str]:
