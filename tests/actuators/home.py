@@ -265,3 +265,33 @@ async def until(ready: Callable[[], Any]) -> None:
     """Go on once something is so, letting the loop and the threads come to it."""
     while not ready():  # noqa: ASYNC110 - what is waited for has no event of its own
         await asyncio.sleep(0)
+
+
+class Failing:
+    """An actor whose folds fail from the `at`-th on."""
+
+    stand_in = None
+
+    def __init__(self, world: World, at: int) -> None:
+        self.world = world
+        self.at = at
+        self.folds = 0
+
+    @property
+    def state(self) -> Any:
+        return self.world.state
+
+    def watch(self, callback: Any, /) -> Any:
+        return self.world.life.watch(callback)
+
+    async def fold(self, event: Any, id: str, /) -> Any:
+        self.folds += 1
+        if self.folds >= self.at:
+            raise StoreUnavailable("space", "the disk is full")
+        return await self.world.life.fold(event, id)
+
+    async def blob(self, digest: bytes, /) -> bytes:
+        return await self.world.life.blob(digest)
+
+    async def author(self, step: Any, event_of: Any, /, *, id: str, budget_ms: int) -> Any:
+        raise StoreUnavailable("space", "the disk is full")

@@ -15,7 +15,7 @@ from onefold.actuators.executing import run_pass
 from onefold.actuators.journal import rows
 from onefold.actuators.words import Rested, Returned
 from onefold.terms.errors import StepFailed, StoreUnavailable
-from tests.actuators.home import World, until
+from tests.actuators.home import Failing, World, until
 
 SEEN: list[Any] = []
 
@@ -140,36 +140,6 @@ async def test_a_step_that_swallows_its_cut_or_a_drain_stops_neither() -> None:
     await asyncio.sleep(0)
     assert SEEN[-1] == 2
     assert [row.kind for row in rows(world.state)] == ["due"]
-
-
-class Failing:
-    """An actor whose folds fail from the `at`-th on."""
-
-    stand_in = None
-
-    def __init__(self, world: World, at: int) -> None:
-        self.world = world
-        self.at = at
-        self.folds = 0
-
-    @property
-    def state(self) -> Any:
-        return self.world.state
-
-    def watch(self, callback: Any, /) -> Any:
-        return self.world.life.watch(callback)
-
-    async def fold(self, event: Any, id: str, /) -> Any:
-        self.folds += 1
-        if self.folds >= self.at:
-            raise StoreUnavailable("space", "the disk is full")
-        return await self.world.life.fold(event, id)
-
-    async def blob(self, digest: bytes, /) -> bytes:
-        return await self.world.life.blob(digest)
-
-    async def author(self, step: Any, event_of: Any, /, *, id: str, budget_ms: int) -> Any:
-        raise StoreUnavailable("space", "the disk is full")
 
 
 async def act(what: str) -> str:

@@ -11,8 +11,8 @@ import pytest
 from onefold.actuators import Run, actuator
 from onefold.actuators.executing import run_pass
 from onefold.actuators.words import Raised
-from onefold.terms.errors import StoreUnavailable, TooLarge
-from tests.actuators.home import World
+from onefold.terms.errors import TooLarge
+from tests.actuators.home import Failing, World
 
 SEEN: list[Any] = []
 
@@ -36,36 +36,6 @@ def stopped() -> tuple[Callable[[], Any], asyncio.Event]:
         return "?"
 
     return never, begun
-
-
-class Failing:
-    """An actor whose folds fail from the `at`-th on."""
-
-    stand_in = None
-
-    def __init__(self, world: World, at: int) -> None:
-        self.world = world
-        self.at = at
-        self.folds = 0
-
-    @property
-    def state(self) -> Any:
-        return self.world.state
-
-    def watch(self, callback: Any, /) -> Any:
-        return self.world.life.watch(callback)
-
-    async def fold(self, event: Any, id: str, /) -> Any:
-        self.folds += 1
-        if self.folds >= self.at:
-            raise StoreUnavailable("space", "the disk is full")
-        return await self.world.life.fold(event, id)
-
-    async def blob(self, digest: bytes, /) -> bytes:
-        return await self.world.life.blob(digest)
-
-    async def author(self, step: Any, event_of: Any, /, *, id: str, budget_ms: int) -> Any:
-        raise StoreUnavailable("space", "the disk is full")
 
 
 async def act(what: str) -> str:
