@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from onefold.kernel.module import Module
     from onefold.kernel.port import Port, Step
     from onefold.kernel.words import Answer, Decision, Owed
+    from onefold.reflex.part import Reflexes
     from onefold.terms.errors import Failed, OnefoldError
 
 __version__ = "0.1.0"
@@ -39,6 +40,7 @@ __all__ = [
     "Owed",
     "Port",
     "Receipt",
+    "Reflexes",
     "Rejected",
     "Retry",
     "Run",
@@ -63,6 +65,7 @@ _WHERE = {
     "Owed": "kernel.words",
     "Port": "kernel.port",
     "Receipt": "host.receipts",
+    "Reflexes": "reflex.part",
     "Rejected": "actuators.outcomes",
     "Retry": "actuators.stepping",
     "Run": "actuators.run",

@@ -36,6 +36,7 @@ from onefold.host.sweep import Janitor, SweepVerbs
 from onefold.kernel.port import Port, Posting, StandIn
 from onefold.kernel.tables import ALARM
 from onefold.kernel.twice import twice
+from onefold.reflex.tables import LEDGER
 from onefold.store.contract import AuthorSpace, World
 from onefold.terms.errors import Finding, LoadRefused, NotFound, OnefoldError
 
@@ -100,7 +101,7 @@ class Host(ModuleVerbs, ForkVerbs, RunVerbs, RerunVerbs, ApprovalVerbs, ParkedVe
         core.keep(
             MAIN,
             modules,
-            schemas=(RECKONINGS,),
+            schemas=(RECKONINGS, LEDGER),
             resting={module.name for module in modules if module.mostly_sleeps},
             windows=core.windows,
         )
