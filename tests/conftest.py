@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
 
+from tests.postgres import DATABASES, fresh_database
 from tests.sometimes import COUNTS, STATES, Looker, Sometimes
 
 # Where the package is installed its entry point of the same name has loaded it already.
@@ -26,6 +27,24 @@ settings.load_profile("house")
 
 def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(Sometimes(STATES, COUNTS, ROOT / "tests", Looker()), "sometimes")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown() -> Generator[None, None, None]:
+    """A test's Postgres databases go after all that its fixtures did in them."""
+    result = yield
+    DATABASES.drop()
+    return result
+
+
+def pytest_unconfigure() -> None:
+    DATABASES.close()
+
+
+@pytest.fixture
+def postgres() -> str:
+    """The URL of a Postgres database of this test alone, empty."""
+    return fresh_database()
 
 
 @pytest.fixture
