@@ -10,7 +10,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, Generic, Literal, NoReturn, Protocol, TypeVar, cast, overload
 
 from msgspec import Raw
@@ -28,7 +28,7 @@ from onefold.terms.errors import Finding, LoadRefused, TooLarge
 from onefold.terms.ids import check_name, nearest
 from onefold.terms.limits import MAX_ROW_BYTES
 from onefold.terms.places import place_of_call, place_of_function, placed
-from onefold.terms.typed import codec_of
+from onefold.terms.typed import Codec, codec_of
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -73,7 +73,7 @@ class Actuator(Generic[I, O]):
         self.model, returns = self._signature()
         self.result = codec_of(returns)
         self.input_schema: Schema = input_schema(self.model, f"actuator {self.name}")
-        self.output_schema: Schema = output_schema(self.result.schema())
+        self.output_schema: Schema = _told(self.result)
         self.capabilities = tuple(self._capability(item) for item in _items(capabilities, self._refuse, "capabilities"))
         self.ports = frozenset(item.name for item in self.capabilities if isinstance(item, Port))
         self.migrations = tuple(self._migration(item) for item in _items(migrations, self._refuse, "migrations"))
@@ -138,26 +138,26 @@ class Actuator(Generic[I, O]):
     # --- reading the declaration ------------------------------------------------------------------
 
     def _signature(self) -> tuple[type[BaseModel] | None, Any]:
-        parameters = list(inspect.signature(self.function).parameters.values())
+        parameters = _parameters(self.function)
         hints = self._annotations()
         if not parameters:
             self._refuse("takes no parameter; its first is `run: Run`")
         run = blocking.Run if not self.is_async else Run
-        if hints.get(parameters[0].name) is not run:
-            other = "async def" if hints.get(parameters[0].name) is Run else "def"
+        if hints.get(parameters[0]) is not run:
+            other = "async def" if hints.get(parameters[0]) is Run else "def"
             told = "onefold.blocking.Run" if not self.is_async else "onefold.Run"
-            hint = f", or write it as `{other}`" if hints.get(parameters[0].name) in (Run, blocking.Run) else ""
-            self._refuse(f"parameter {parameters[0].name!r} must be annotated `{told}`{hint}")
+            hint = f", or write it as `{other}`" if hints.get(parameters[0]) in (Run, blocking.Run) else ""
+            self._refuse(f"parameter {parameters[0]!r} must be annotated `{told}`{hint}")
         if len(parameters) > 2:
-            extra = ", ".join(repr(p.name) for p in parameters[2:])
+            extra = ", ".join(repr(name) for name in parameters[2:])
             self._refuse(f"takes more than (run, input): {extra}; put all arguments into one pydantic model")
         model = None
         if len(parameters) == 2:
             from pydantic import BaseModel
 
-            model = hints.get(parameters[1].name)
+            model = hints.get(parameters[1])
             if not (isinstance(model, type) and issubclass(model, BaseModel)):
-                self._refuse(f"parameter {parameters[1].name!r} must be annotated with one pydantic model")
+                self._refuse(f"parameter {parameters[1]!r} must be annotated with one pydantic model")
         if "return" not in hints:
             self._refuse("has no return annotation; the signature is the schema")
         return model, hints["return"]
@@ -204,6 +204,23 @@ class Actuator(Generic[I, O]):
 
     def _refuse(self, problem: str) -> NoReturn:
         raise LoadRefused([Finding(placed(f"actuator {self.name}", place_of_function(self.function)), problem)])
+
+
+@lru_cache(maxsize=256)  # many tools of one file give the same type
+def _told(result: Codec[Any]) -> Schema:
+    return output_schema(result.schema())
+
+
+def _parameters(function: Callable[..., Any]) -> list[str]:
+    """The names of its parameters. why: a signature read whole costs 45 us, and a start may declare a thousand."""
+    code = getattr(function, "__code__", None)
+    if (
+        code is None
+        or code.co_flags & (inspect.CO_VARARGS | inspect.CO_VARKEYWORDS)
+        or hasattr(function, "__wrapped__")
+    ):
+        return list(inspect.signature(function).parameters)
+    return list(code.co_varnames[: code.co_argcount + code.co_kwonlyargcount])
 
 
 def _items(value: object, refuse: Callable[[str], NoReturn], option: str) -> list[Any]:

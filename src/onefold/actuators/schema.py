@@ -33,10 +33,10 @@ class Around:
 
 
 def input_schema(model: type[BaseModel] | None, where: str) -> Schema:
-    """The arguments of a call. Raises: LoadRefused for a model that is no plain object."""
+    """The arguments of a call; not to be changed. Raises: LoadRefused for a model that is no plain object."""
     if model is None:
         return {"type": "object", "properties": {}, "additionalProperties": False}
-    schema = flat(marked(model))
+    schema = _arguments(model)
     if schema.get("type") != "object" or any(union in schema for union in UNIONS):
         raise LoadRefused(
             [
@@ -47,12 +47,18 @@ def input_schema(model: type[BaseModel] | None, where: str) -> Schema:
                 )
             ]
         )
+    return schema
+
+
+@lru_cache(maxsize=256)  # many tools of one file take the same model
+def _arguments(model: type[BaseModel]) -> Schema:
+    schema = flat(marked(model))
     schema["additionalProperties"] = False
     schema.setdefault("properties", {})
     return schema
 
 
-@lru_cache(maxsize=256)  # many tools of one file take the same model
+@lru_cache(maxsize=256)
 def marked(model: type[BaseModel]) -> Schema:
     """pydantic's schema, with a mark on decimals, which it writes as it writes `float | str`. Not to be changed."""
     return model.model_json_schema(mode="validation", schema_generator=_marking())

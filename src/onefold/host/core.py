@@ -136,6 +136,7 @@ class Core:
         self.run_pass = run_pass
         self.sender = Sender(self.node, self.ports, clock.now, point, self.gave_up, self.fetch, stand_in)
         self.places: list[Place] = []
+        self.at: dict[str, Place] = {}
         self.spaces: dict[str, AuthorSpace] = {}
         self.windows = windows_of(catalog, config.retention.ids)
         self.blobs: dict[str, Blobs] = {}
@@ -180,13 +181,13 @@ class Core:
                 folder.alerts = Alerts(self.config.alerts, name, lambda: space.mint(OWED), write)
             return space, folder
 
-        self.places.append(Place(self.node.keep(name, opening, modules, beside, resting, counted), self.world))
+        place = Place(self.node.keep(name, opening, modules, beside, resting, counted), self.world)
+        self.places.append(place)
+        self.at[name] = place
 
     async def space(self, name: str) -> AuthorSpace:
         """The opened space of one of the kinds kept there."""
-        for place in self.places:
-            if place.name == name:
-                await place.home.open()
+        await self.at[name].home.open()
         return self.spaces[name]
 
     async def fetch(self, at: ActorId, digest: bytes) -> bytes:

@@ -15,7 +15,7 @@ from typing import Any
 from onefold.actuators.forgetting import ENDED, ended, forgotten, over, questions, started_by
 from onefold.actuators.tables import RUN
 from onefold.host.caller import Caller
-from onefold.host.core import MAIN, Core, Place
+from onefold.host.core import MAIN, Core
 from onefold.host.rounds import Round
 from onefold.kernel.tables import TURN
 from onefold.node import sweeping
@@ -76,7 +76,7 @@ class RunSweep:
         self._core = core
         self._name = name
         self._forget = forget
-        self._place: Place = next(place for place in core.places if place.name == name)
+        self._place = core.at[name]
         self._after = dict.fromkeys(ENDED, 0)
 
     async def all(self, upto: int, *, dry: bool = False) -> int:

@@ -5,8 +5,29 @@ Imports: kernel, store, almanac, terms.  Imported by: host, serve, cli, testing.
 Never: reads a clock; holds anything between two commits that matters.
 """
 
-from onefold.reflex.part import Reflexes
-from onefold.reflex.seams import Query, Task
-from onefold.reflex.words import Signal, Write
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from onefold.reflex.part import Reflexes
+    from onefold.reflex.seams import Query, Task
+    from onefold.reflex.words import Signal, Write
 
 __all__ = ["Query", "Reflexes", "Signal", "Task", "Write"]
+
+_WHERE = {"Query": "seams", "Reflexes": "part", "Signal": "words", "Task": "seams", "Write": "words"}
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
+def __getattr__(name: str) -> Any:
+    """Loaded when first asked for: an app without reflexes starts without them."""
+    from importlib import import_module
+
+    if name not in _WHERE:
+        raise AttributeError(f"module 'onefold.reflex' has no attribute {name!r}")
+    found = globals()[name] = getattr(import_module(f"onefold.reflex.{_WHERE[name]}"), name)
+    return found
