@@ -26,7 +26,7 @@ INTAKE = Table(
         Column("principal", "text"),
         Column("dedupe", "text", null=True),  # kind, subject and key, as canonical JSON
         Column("due_at", "int", null=True),  # when it is to be matched; None: it was, or it is parked
-        Column("state", "text"),  # waiting, delivered, parked
+        Column("state", "text"),  # waiting, delivered, parked; swept: its content is gone, its key and its cause stay
         Column("kind", "text"),
         Column("subject", "text"),
         Column("op", "text", null=True),
@@ -40,7 +40,7 @@ INTAKE = Table(
     key=("n",),
     serial=True,
     unique=(("principal", "dedupe"),),
-    index=(("due_at", "n"),),
+    index=(("due_at", "n"), ("state", "at"), ("cause",)),  # to match; to sweep; what a task or a run led to
 )
 
 REFLEX_RUN = Table(
@@ -65,7 +65,7 @@ REFLEX_RUN = Table(
         Column("failed", "int"),
         Column("drained", "int"),  # 1: its settling was announced; it is never announced again
         Column("at", "int"),
-        Column("settled_at", "int", null=True),
+        Column("settled_at", "int", null=True),  # when it was settled or skipped: what a sweep goes by
         Column("tz", "text", null=True),  # the zone data's version, where a clock was the cause
     ),
     key=("n",),
@@ -117,6 +117,8 @@ STATE = Table(
         ),  # the newest occurrence key that was passed; None: no clock, or none yet
         Column("next_at", "int", null=True),  # when the clock's next key falls; None: no clock, or its end
         Column("gen", "int"),  # the generation that loaded it; a reflex that left the set keeps its old one
+        Column("swept_at", "int", null=True),  # the instant of its newest occurrence whose run was swept: none up to it
+        # is ever made again
     ),
     key=("reflex",),
     index=(("next_at",),),
