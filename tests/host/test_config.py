@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from onefold.host.config import Config, Hook, Person, Smtp, find, settle
+from onefold.host.config import Config, Hook, Incoming, Person, Retention, Smtp, find, settle
 from onefold.host.settings import Key
 from onefold.terms.errors import LoadRefused
 
@@ -20,12 +20,13 @@ durability = "lossy-on-power-cut"
 listen = "127.0.0.1:9000"
 public_url = "https://tools.example.com/"
 node = { capacity = 500 }
-retention = { runs = "forever", replies = "30 days" }
+retention = { runs = "forever", replies = "30 days", reflex_runs = "365 days", intake = "90 days" }
 secret_env = ["NEW_SECRET", "OLD_SECRET"]
 smtp = { url_env = "SMTP_URL", from = "onefold@example.com" }
 alerts = ["shop_manager"]
 people.shop_manager = { notify = ["mailto:manager@example.com"] }
 hooks.refund_order = { secret_env = "REFUND_HOOK" }
+signals.stripe = { scheme = "stripe", secret_env = ["STRIPE_NEW", "STRIPE_HOOK"], principal = "studio_42" }
 keys = [{ principal = "studio_42", secret_env = "AGENT_KEY", may = ["call", "read"] }]
 """
 
@@ -62,6 +63,8 @@ def test_every_setting_of_the_file_arrives_typed(tmp_path: Path) -> None:
     assert config.people == {"shop_manager": Person(("mailto:manager@example.com",))}
     assert config.alerts == ("shop_manager",)
     assert config.hooks == {"refund_order": Hook("REFUND_HOOK")}
+    assert config.signals == {"stripe": Incoming("stripe", ("STRIPE_NEW", "STRIPE_HOOK"), "studio_42")}
+    assert config.retention == Retention(None, 30 * 86_400_000, None, 365 * 86_400_000, 90 * 86_400_000)
     assert config.keys == (Key("AGENT_KEY", frozenset({"call", "read"}), "studio_42"),)
 
 
@@ -107,7 +110,9 @@ def test_one_person_in_the_environment_does_not_hide_those_of_the_file(tmp_path:
         ({"flags": {"spaces": {"refund_order": "postgres://db/x"}}}, "does not know what to do with it yet"),
         ({"flags": {"retention.runs": "3 dyas"}}, 'or say "forever"'),
         ({"flags": {"retention.ids": "0s"}}, "must be longer than nothing"),
-        ({"flags": {"retention.intake": "3 days"}}, "this version does not know what to do with it yet"),
+        ({"flags": {"signals.shop.secret_env": "K"}}, "does not say 'scheme'"),
+        ({"flags": {"signals.shop": {"scheme": "strip", "secret_env": "K"}}}, "one of standard, stripe, github, slack"),
+        ({"flags": {"signals.shop": {"scheme": "slack", "secret_env": ["A", "B", "C"]}}}, "one variable, or two"),
         ({"flags": {"people.anna.notify": ["anna"]}}, "no mailto:, https: or http: address"),
         ({"flags": {"people.anna.tell": ["mailto:a@example.com"]}}, "there is no such setting"),
         ({"flags": {"alerts": ["nobody"]}}, "neither one of [people] nor an address"),

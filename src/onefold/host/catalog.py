@@ -8,7 +8,7 @@ another application.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,21 +16,23 @@ from onefold.actuators.declare import Actuator
 from onefold.host.config import Person
 from onefold.kernel.module import Module
 from onefold.kernel.port import DELIVER, Port
+from onefold.reflex.part import Reflexes
 from onefold.terms.errors import Finding, LoadRefused, UnknownName
 from onefold.terms.ids import nearest
 
-Part = Actuator[Any, Any] | Module[Any, Any, Any, Any, Any] | Port[Any, Any]
+Part = Actuator[Any, Any] | Module[Any, Any, Any, Any, Any] | Port[Any, Any] | Reflexes
 
 
 @dataclass(frozen=True, slots=True)
 class Catalog:
-    """Names to parts. `people`: whom a program may notify."""
+    """Names to parts. `people`: whom a program may notify. `reflexes`: in the order given."""
 
     title: str
     actuators: Mapping[str, Actuator[Any, Any]]
     modules: Mapping[str, Module[Any, Any, Any, Any, Any]]
     ports: Mapping[str, Port[Any, Any]]
     people: Mapping[str, Person]
+    reflexes: Sequence[Reflexes] = ()
 
     def actuator(self, name: str) -> Actuator[Any, Any]:
         """Raises: UnknownName with the nearest name."""
@@ -52,6 +54,7 @@ def catalog(parts: Iterable[object], people: Mapping[str, Person], title: str = 
     actuators: dict[str, Actuator[Any, Any]] = {}
     modules: dict[str, Module[Any, Any, Any, Any, Any]] = {}
     ports: dict[str, Port[Any, Any]] = {}
+    reflexes: list[Reflexes] = []
     findings: list[Finding] = []
     for part in parts:
         if isinstance(part, Actuator):
@@ -60,8 +63,10 @@ def catalog(parts: Iterable[object], people: Mapping[str, Person], title: str = 
             _add(modules, part.name, part, "module", findings, actuators)
         elif isinstance(part, Port):
             _add(ports, part.name, part, "port", findings, {})
+        elif isinstance(part, Reflexes):
+            reflexes.append(part)
         else:
-            findings.append(Finding(repr(part), "is no part of an app; give it actuators, modules and ports"))
+            findings.append(Finding(repr(part), "is no part of an app; give it actuators, modules, ports and Reflexes"))
     for module in modules.values():
         try:
             module.check()
@@ -71,9 +76,22 @@ def catalog(parts: Iterable[object], people: Mapping[str, Person], title: str = 
         for brought in module.brings:
             if isinstance(brought, Port) and ports.get(brought.name) is not brought:
                 _add(ports, brought.name, brought, "port", findings, {})
+    findings.extend(_twice(reflexes))
     if findings:
         raise LoadRefused(findings)
-    return Catalog(title, actuators, modules, ports, people)
+    return Catalog(title, actuators, modules, ports, people, tuple(reflexes))
+
+
+def _twice(parts: Sequence[Reflexes]) -> Iterable[Finding]:
+    """Effects and selections of one name in different parts, which a definition could mean either of."""
+    for kind in ("effects", "selects"):
+        seen: dict[str, object] = {}
+        for one in (one for part in parts for one in getattr(part, kind)):
+            if seen.setdefault(one.name, one) is not one:
+                told = "stands twice in this app; give one of them another name"
+                yield Finding(f"{kind.removesuffix('s')} {one.name}", told)
+    if len({id(part.transform) for part in parts if part.transform is not None}) > 1:
+        yield Finding("Reflexes", "two of them bring a `transform`; an app has one language of templates")
 
 
 def _unheard(module: Module[Any, Any, Any, Any, Any], modules: Mapping[str, Any]) -> Iterable[Finding]:

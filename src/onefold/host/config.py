@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
@@ -39,11 +39,13 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Retention:
-    """How long ended runs, replies and ids are kept, in milliseconds. None: for ever."""
+    """How long ended runs, replies, ids, settled reflex runs and facts in are kept, in milliseconds. None: for ever."""
 
     runs: int | None = None
     replies: int | None = None
     ids: int | None = None
+    reflex_runs: int | None = None
+    intake: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +73,15 @@ class Hook:
 
 
 @dataclass(frozen=True, slots=True)
+class Incoming:
+    """A signed signal: how its deliveries are signed, by which secrets, and whose facts they become."""
+
+    scheme: str
+    secret_env: tuple[str, ...]
+    principal: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Config:
     """How an app is run. Built by `settle`; secrets are read by `secret(name)`, when they are needed."""
 
@@ -87,6 +98,7 @@ class Config:
     alerts: tuple[str, ...] = ()
     people: Mapping[str, Person] = field(default_factory=dict)
     hooks: Mapping[str, Hook] = field(default_factory=dict)
+    signals: Mapping[str, Incoming] = field(default_factory=dict)
     keys: tuple[Key, ...] = ()
     file: Path | None = None
     environ: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)
@@ -116,6 +128,7 @@ class Config:
     def lacking(self) -> tuple[Finding, ...]:
         """Named variables that hold no secret or too short a one: a start can refuse before the first call meets one."""
         named = [*self.secret_env, *(k.secret_env for k in self.keys), *(h.secret_env for h in self.hooks.values())]
+        named += [name for signal in self.signals.values() for name in signal.secret_env]
         least = dict.fromkeys(named, LEAST_SECRET)
         if self.smtp:
             least.setdefault(self.smtp.url_env, 1)
@@ -274,6 +287,9 @@ def _build(merged: Mapping[str, Any], file: Path | None, environ: Mapping[str, s
     hooks = under("hooks")
     for name, parts in hooks.items():
         _needs(parts, f"hooks.{name}", ("secret_env",), findings)
+    signals = under("signals")
+    for name, parts in signals.items():
+        _needs(parts, f"signals.{name}", ("scheme", "secret_env"), findings)
     people = {name: Person(**parts) for name, parts in under("people").items()}
     alerts = known("alerts", ())
     refused = {one.where.partition("people.")[2].removesuffix(".notify") for one in findings}
@@ -294,12 +310,13 @@ def _build(merged: Mapping[str, Any], file: Path | None, environ: Mapping[str, s
         listen=listen,
         public_url=known("public_url", f"http://{f'[{host}]' if ':' in host else host}:{port}"),
         node=Node(known("node.capacity", CAPACITY)),
-        retention=Retention(**{name: known(f"retention.{name}", None) for name in ("runs", "replies", "ids")}),
+        retention=Retention(**{kept.name: known(f"retention.{kept.name}", None) for kept in fields(Retention)}),
         secret_env=known("secret_env", ("ONEFOLD_SECRET",) if environ.get("ONEFOLD_SECRET") else ()),
         smtp=Smtp(smtp["url_env"], smtp["from"]) if smtp else None,
         alerts=alerts,
         people=people,
         hooks={name: Hook(**parts) for name, parts in hooks.items()},
+        signals={name: Incoming(**parts) for name, parts in signals.items()},
         keys=known("keys", ()),
         file=file,
         environ=environ,

@@ -19,6 +19,7 @@ from onefold.host.catalog import Catalog
 from onefold.host.clock import Clock
 from onefold.host.config import Config
 from onefold.host.driver import Driver
+from onefold.host.publishing import publisher
 from onefold.host.sender import Sender
 from onefold.kernel.alert import PORT, Alerts, falls, stopped
 from onefold.kernel.blob import BLOBS, filled, pointers
@@ -32,6 +33,7 @@ from onefold.node.blobs import Blobs, Noted
 from onefold.node.home import Home
 from onefold.node.node import Node
 from onefold.node.resident import Resident
+from onefold.reflex.tables import LEDGER
 from onefold.store.contract import AuthorSpace, Query, Row, Schema, World
 from onefold.store.folder import Folder as Files
 from onefold.terms.codec import digest
@@ -176,6 +178,8 @@ class Core:
                 noted=self.noted,
             )
             folder = Folder(self.ports, lambda: space.mint(TURN), lambda: space.mint(OWED), digest, blobs, counted)
+            if LEDGER in schemas:
+                folder.publisher = publisher(space)
             if self.config.alerts and PORT in self.ports:
                 write = self.ports[PORT].body.encode  # type: ignore[union-attr]
                 folder.alerts = Alerts(self.config.alerts, name, lambda: space.mint(OWED), write)

@@ -22,6 +22,7 @@ Right = Literal["call", "read", "operate", "deploy"]
 Durability = Literal["full", "lossy-on-power-cut"]
 BlobHome = Literal["database", "files"]
 RIGHTS: tuple[Right, ...] = ("call", "read", "operate", "deploy")
+SCHEMES = ("standard", "stripe", "github", "slack")
 URL = re.compile(r"(https?://|mailto:)\S+")
 
 
@@ -93,6 +94,12 @@ def _blobs(value: Any) -> BlobHome:
     raise Wrong('must be "database" or "files"')
 
 
+def _scheme(value: Any) -> str:
+    if value not in SCHEMES:
+        raise Wrong(f"must be one of {', '.join(SCHEMES)}")
+    return str(value)
+
+
 def _listen(value: Any) -> tuple[str, int]:
     parts = re.fullmatch(r"(\[[0-9a-fA-F:.]+\]|[^:\s]+):(\d{1,5})", _text(value))
     if parts is None or int(parts[2]) > 65535:
@@ -161,6 +168,8 @@ KNOWN: Mapping[str, Callable[[Any], Any]] = {
     "retention.runs": _kept,
     "retention.replies": _kept,
     "retention.ids": _kept,
+    "retention.reflex_runs": _kept,
+    "retention.intake": _kept,
     "secret_env": _secrets,
     "smtp.url_env": _text,
     "smtp.from": _text,
@@ -169,8 +178,10 @@ KNOWN: Mapping[str, Callable[[Any], Any]] = {
     "hooks.*.secret_env": _text,
     "hooks.*.scheme": _text,
     "hooks.*.principal": _text,
+    "signals.*.secret_env": _secrets,
+    "signals.*.scheme": _scheme,
+    "signals.*.principal": _text,
     "keys": _keys,
 }
 # Named in the documentation, and not to be taken silently by code that would not act on them.
-LATER = frozenset({"spaces", "slots", "signals", "node.name", "node.advertise", "node.lease"})
-LATER |= {"retention.reflex_runs", "retention.intake"}
+LATER = frozenset({"spaces", "slots", "node.name", "node.advertise", "node.lease"})

@@ -11,9 +11,9 @@ Was wrong once: decide inside the transaction. One slow decision held every acto
 
 from __future__ import annotations
 
-from collections.abc import Container, Sequence
+from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import msgspec
 
@@ -37,6 +37,10 @@ _names = msgspec.json.Encoder()
 _write = msgspec.json.Encoder(order="sorted").encode
 NONE = b"[]"
 _TEXT = codec_of(str)
+
+
+Publisher: TypeAlias = "Callable[[Base, int, str, Any, int], tuple[Table, Row]]"
+"""Where a published fact is appended: its actor, its number, "<module>.<Class>", the fact as JSON, the instant."""
 
 
 @dataclass(slots=True)
@@ -124,6 +128,7 @@ class Folder:
         self._ports = ports
         self.blobs = blobs
         self.alerts: Alerts | None = None  # None: nobody is told of what parks
+        self.publisher: Publisher | None = None  # None: published facts go nowhere from here
         self._mint_turn = mint_turn
         self._mint_owed = mint_owed
         self._digest = digest
@@ -160,7 +165,7 @@ class Folder:
             event = f"a/{n}"
         owed: list[Outstanding] = []
         keys: list[tuple[int, str, bytes]] = []
-        local: list[tuple[Table, Row]] = []
+        local = self._published(module, base, decision, facts, now) if module.publishes else []
         owes: bytes | None = None
         if decision.owed:
             known = None if module.keys_once else keys
@@ -178,6 +183,24 @@ class Folder:
             folded.spills, folded.refs = spills, _references(base, folded)
             self.blobs.about_to_commit(folded.spills, folded.refs)
         return folded
+
+    def _published(
+        self,
+        module: Module[Any, Any, Any, Any, Any],
+        base: Base,
+        decision: Decision[Any, Any],
+        facts: Sequence[Any],
+        now: int,
+    ) -> list[tuple[Table, Row]]:
+        """Rows of those facts that the module publishes: not the snapshot that the kernel adds, and not a fork's prefix."""
+        if self.publisher is None or type(decision) is Forked:
+            return []
+        codec = module.codecs.fact
+        return [
+            self.publisher(base, seq, f"{module.name}.{type(fact).__name__}", codec.to_json(fact), now)
+            for seq, fact in enumerate(facts[: len(decision.facts)], base.seq + 1)
+            if type(fact) in module.published
+        ]
 
     def _decided(
         self,

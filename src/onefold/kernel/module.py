@@ -18,7 +18,7 @@ from onefold.kernel.port import Port, Posting
 from onefold.kernel.words import Answer, Decision, Dropped
 from onefold.terms.duration import duration_ms
 from onefold.terms.errors import Finding, LoadRefused
-from onefold.terms.ids import check_name
+from onefold.terms.ids import check_name, nearest
 from onefold.terms.instant import up
 from onefold.terms.places import place_of_function, placed
 from onefold.terms.typed import Codec, codec_of
@@ -51,6 +51,7 @@ class Module(Generic[S, E, F, R, V]):
     snapshot: state to one fact whose evolve restores it; written every `snapshot_every` facts.
     upgrade: by the class a fact had when it was written, its JSON object to a fact of today. A fact
     that still fits its class is read as it is.
+    publishes: fact classes that automations hear of, each as a write of "<name>.<Class>", in the fold's own commit.
     """
 
     # Set by rooms of the product. A module that a person writes leaves them as they are.
@@ -91,6 +92,7 @@ class Module(Generic[S, E, F, R, V]):
         snapshot: Callable[[S], F] | None = None,
         snapshot_every: int = 500,
         upgrade: Mapping[str, Callable[[dict[str, Any]], F]] | None = None,
+        publishes: Sequence[type] = (),
     ) -> None:
         self.name = check_name(name, "module")
         self.initial = initial
@@ -106,6 +108,7 @@ class Module(Generic[S, E, F, R, V]):
         self.snapshot = snapshot
         self.snapshot_every = snapshot_every
         self.upgrade: Mapping[str, Callable[[dict[str, Any]], F]] = dict(upgrade or {})
+        self.publishes = tuple(publishes)
         if wake is not None and on_alarm is None:
             raise LoadRefused([Finding(f"module {name}", "has `wake` but no `on_alarm`; add what the alarm decides")])
         if self.ids_for == 0:
@@ -134,7 +137,7 @@ class Module(Generic[S, E, F, R, V]):
     def check(self) -> None:
         """Read every annotation now, before the first event. Raises: LoadRefused naming what is missing."""
         self.codecs.event.schema()
-        _ = self.snapshot_kind, self.answer_body
+        _ = self.snapshot_kind, self.answer_body, self.published
 
     @cached_property
     def codecs(self) -> Codecs:
@@ -162,6 +165,25 @@ class Module(Generic[S, E, F, R, V]):
         if kind not in self.codecs.fact.node.gives:
             self._refuse("snapshot", f"gives {kind.__name__}, which is none of the facts that evolve takes")
         return str(kind.__name__)
+
+    @cached_property
+    def published(self) -> frozenset[type]:
+        """The fact classes it publishes. Raises: LoadRefused for what is none of its facts, or hides who decided it."""
+        kinds = {kind.__name__: kind for kind in self.codecs.fact.node.gives}
+        for kind in self.publishes:
+            name = getattr(kind, "__name__", repr(kind))
+            if kind not in kinds.values():
+                near = nearest(name, kinds)
+                self._unpublished(f"{name} is none of the facts that evolve takes", near and f"; did you mean {near}?")
+            for field in ("key", "seq"):
+                if field in get_type_hints(kind):
+                    told = f"{name} has a field {field!r}, which is what the actor's own is published under; rename it"
+                    self._unpublished(told)
+        return frozenset(self.publishes)
+
+    def _unpublished(self, problem: str, hint: str | None = None) -> None:
+        where = placed(f"module {self.name}, publishes", place_of_function(self.evolve))
+        raise LoadRefused([Finding(where, f"{problem}{hint or ''}")])
 
     @cached_property
     def answer_body(self) -> Codec[Any] | None:

@@ -8,18 +8,10 @@ hour later paid out again. The id is the run's key, and keys are kept.
 
 from __future__ import annotations
 
-import hashlib
-from typing import Any, Final
-from urllib.parse import parse_qsl
-
-from onefold.serve import bodies
-from onefold.serve.door import Caller, Host, Json
-from onefold.serve.problems import BadRequest
+from onefold.serve.door import Caller, Host
 from onefold.serve.routes import REPLAYED, Answer, Ask, Route, answer
-from onefold.serve.webhooks import Signed, verify
-from onefold.terms.errors import BadSignature, Fault, LoadRefused, UnknownName
-
-_FORM: Final = "application/x-www-form-urlencoded"
+from onefold.serve.signed import delivered, delivery_id
+from onefold.terms.errors import UnknownName
 
 
 class Hooks:
@@ -39,57 +31,12 @@ class Hooks:
         scheme = (actuator.webhook if actuator else None) or (hook.scheme if hook else None)
         if actuator is None or scheme is None:
             raise UnknownName("hook", name)
-        raw = await bodies.read(ask.scope, ask.receive)
-        door = f"/hooks/{name}"
-        if hook is None:
-            raise BadSignature(door, f"no secret is set; name one in onefold.toml under hooks.{name}")
-        try:
-            secret = self.host.config.secret(hook.secret_env)
-        except LoadRefused:
-            raise BadSignature(door, "its secret is not set on this server") from None
-        signed = verify(scheme, ask.scope["headers"], raw, (secret,), now_ms=self.host.clock.now(), door=door)
-        payload = payload_of(raw, ask.header(b"content-type"))
-        if (setup := setup_call(scheme, ask, payload)) is not None:
-            return setup
-        caller = Caller(principal=hook.principal, rights=frozenset({"call"}), name=f"hook {name}")
-        key = delivery_id(signed, payload, raw, ask)
-        started = await self.host.start(name, payload, key=key, caller=caller)
+        named = None if hook is None else (hook.secret_env,)
+        door, setting = f"/hooks/{name}", f"hooks.{name}"
+        told = await delivered(self.host, ask, scheme=scheme, named=named, door=door, setting=setting)
+        if told.setup is not None:
+            return told.setup
+        principal = None if hook is None else hook.principal
+        caller = Caller(principal=principal, rights=frozenset({"call"}), name=f"hook {name}")
+        started = await self.host.start(name, told.payload, key=delivery_id(told, ask), caller=caller)
         return answer(started.receipt.to_json(), 202, (REPLAYED,) if started.replayed else ())
-
-
-def payload_of(raw: bytes, content_type: str | None) -> Json:
-    """The delivery as JSON: a form (Slack's commands) becomes an object of its fields. Raises: MalformedJson."""
-    if (content_type or "").partition(";")[0].strip().lower() != _FORM:
-        return bodies.json_of(raw)
-    try:
-        pairs = parse_qsl(raw.decode("utf-8"), keep_blank_values=True, errors="strict", max_num_fields=1000)
-    except ValueError:
-        raise BadRequest([Fault("body", "is no form")]) from None
-    fields = dict(pairs)
-    if list(fields) == ["payload"]:  # Slack's buttons and GitHub's form mode put the JSON into one field
-        return bodies.json_of(fields["payload"].encode("utf-8", "surrogatepass"))
-    return fields
-
-
-def setup_call(scheme: str, ask: Ask, payload: Json) -> Answer | None:
-    """The calls by which Slack and GitHub try a door out: answered, never started."""
-    if scheme == "slack" and isinstance(payload, dict) and payload.get("type") == "url_verification":
-        challenge = payload.get("challenge")
-        return answer({"challenge": challenge if isinstance(challenge, str) else ""})
-    if scheme == "github" and ask.header(b"x-github-event") == "ping":
-        return answer({"ok": True})
-    return None
-
-
-def delivery_id(signed: Signed, payload: Json, raw: bytes, ask: Ask) -> str:
-    """By what a repeat of this delivery is known: the sender's own id, else what was signed."""
-    if signed.id is not None:
-        return signed.id
-    field = "id" if signed.scheme == "stripe" else "event_id"
-    found: Any = payload.get(field) if isinstance(payload, dict) else None
-    if isinstance(found, str) and found:
-        return found
-    if signed.scheme == "stripe":
-        raise BadRequest([Fault("id", "is missing: a Stripe event has one, and a repeat is known by it")])
-    stamp = (ask.header(b"x-slack-request-timestamp") or "").encode("latin-1")
-    return hashlib.sha256(stamp + b"." + raw).hexdigest()
