@@ -19,6 +19,7 @@ DOORS = {
     "node": "a module's own fault is its caller's answer, and takes no other turn of the batch along",
     "store": "one party's fault is its own outcome, and takes no other body of the commit along",
     "actuators": "effect execution: every fault of a step becomes a row",
+    "reflex": "what a template, a selection or an effect raises is a row of its own run, and stops no other",
     "serve": "every fault becomes a problem that a caller can read",
     "testing": "what a module under test raises is for a law to judge",
 }

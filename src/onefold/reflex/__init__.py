@@ -10,13 +10,21 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from onefold.reflex.engine import Engine
     from onefold.reflex.part import Reflexes
     from onefold.reflex.seams import Query, Task
     from onefold.reflex.words import Signal, Write
 
-__all__ = ["Query", "Reflexes", "Signal", "Task", "Write"]
+__all__ = ["Engine", "Query", "Reflexes", "Signal", "Task", "Write"]
 
-_WHERE = {"Query": "seams", "Reflexes": "part", "Signal": "words", "Task": "seams", "Write": "words"}
+_WHERE = {
+    "Engine": "engine",
+    "Query": "seams",
+    "Reflexes": "part",
+    "Signal": "words",
+    "Task": "seams",
+    "Write": "words",
+}
 
 
 def __dir__() -> list[str]:

@@ -1,0 +1,202 @@
+"""reflex.advancing - the stages of one advance, one after another: what waits for a store, a selection or an effect.
+
+For: asking what is due, deciding over it outside any transaction, and committing what was decided.
+Never: decides anything itself (the stages' pure files do); reads a clock; holds what matters between two commits.
+Was wrong once: `when` and selection inside the transaction. One slow query held the writer of everybody.
+
+Several engines may advance over one store, and one engine several times at once: whatever was decided is checked
+again under lock, and what somebody else did meanwhile is left alone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from onefold.reflex import birth, fanout, intake, match, materialize, watch
+from onefold.reflex.fanout import Fan, Unit
+from onefold.reflex.seams import Effect, Select, Transform, truthy
+from onefold.reflex.tables import INTAKE, REFLEX_RUN, STATE, TASK
+from onefold.reflex.watch import Loaded
+from onefold.reflex.words import Fact, Reflex, Report, fact_id
+from onefold.store.contract import Body, Done, Query, Row, Space
+from onefold.terms.errors import CallerError
+from onefold.terms.ids import principal_of
+from onefold.terms.instant import Instant, moment
+
+T = TypeVar("T")
+SELECTING = 8
+"""Selections under way at once: each holds a connection to somebody's database."""
+
+
+@dataclass(slots=True)
+class Parts:
+    """What an engine stands on, for all its advances. `armed`: since when each reflex is, in ms, by generation."""
+
+    space: Space
+    transform: Transform
+    select: Select | None
+    effects: Mapping[str, Effect]
+    ceiling: int
+    loaded: Loaded | None = None
+    armed: tuple[int, dict[str, int]] = (0, {})
+    running: int = 0
+
+
+async def committed(space: Space, body: Body[T]) -> T:
+    """What a body came to. Raises: what it was refused with; StoreUnavailable or its like where the outcome is not
+    known: the stages look again and nothing is done twice.
+    """
+    outcome = await space.transact(body)
+    if isinstance(outcome, Done):
+        return outcome.value
+    raise outcome.error
+
+
+class Advance:
+    """One committed increment."""
+
+    def __init__(self, parts: Parts, now: Instant, limit: int) -> None:
+        self._parts, self._now, self._limit = parts, now, limit
+        self._space = parts.space
+        self._events: list[str] = []
+        self._counts: dict[str, int] = {}
+        self._moved = False
+
+    async def run(self) -> Report:
+        """Materialize, match, fan out, then claim, execute and record. Raises: HostError; what is committed stays."""
+        loaded = self._parts.loaded
+        if loaded is not None and loaded.by_id:
+            clocks, facts, newest = await self._space.look(
+                materialize.due(self._now, self._limit), match.due(self._now, self._limit), watch.newest()
+            )
+            if watch.is_newest(loaded, newest):
+                await self._materialize(loaded, clocks)
+                await self._match(loaded, facts)
+            else:
+                self._events.append(watch.behind(loaded, newest))
+        await self._fan_out()
+        return Report(self._moved, **self._counts, events=tuple(self._events))
+
+    # --- the clock and the facts ----------------------------------------------------------------
+
+    async def _materialize(self, loaded: Loaded, rows: Sequence[Row]) -> None:
+        if not rows:
+            return
+        body = materialize.materializing(loaded, rows, self._now, self._mint(REFLEX_RUN))
+        moved = await committed(self._space, body)
+        self._count("materialized", moved.runs)
+        self._moved |= moved.changed
+
+    async def _match(self, loaded: Loaded, rows: Sequence[Row]) -> None:
+        if not rows:
+            return
+        facts = [intake.fact_of(row) for row in rows]
+        armed = await self._armed(loaded)
+        decided = [match.Heard(fact, self._wakes(loaded, fact, armed)) for fact in facts]
+        body = match.matching(loaded, decided, self._now, self._parts.ceiling, self._mint(REFLEX_RUN))
+        matched = await committed(self._space, body)
+        self._count("matched", matched.facts)
+        self._moved |= matched.facts > 0
+        self._events.extend(matched.parked)
+
+    def _wakes(self, loaded: Loaded, fact: Fact, armed: Mapping[str, int]) -> tuple[Reflex, ...]:
+        if match.too_deep(fact, self._parts.ceiling):
+            return ()
+        return tuple([reflex for reflex in match.candidates(loaded, fact, armed) if self._passes(reflex, fact)])
+
+    def _passes(self, reflex: Reflex, fact: Fact) -> bool:
+        """What its `when` says. One that raises lets nothing pass, and is told of."""
+        if reflex.when is None:
+            return True
+        env = birth.environment(reflex.params, birth.of_a_fact(fact.body), self._now)
+        try:
+            return truthy(self._parts.transform(reflex.when, env))
+        except Exception as fault:  # noqa: BLE001 - the door: whatever a template raises, the other reflexes hear the fact
+            self._events.append(f"{reflex.id} did not hear {fact_id(fact.n)}: its `when` failed: {_said(fault)}")
+            return False
+
+    async def _armed(self, loaded: Loaded) -> Mapping[str, int]:
+        """Since when each reflex is armed: asked once for each set that is loaded."""
+        generation, armed = self._parts.armed
+        if generation != loaded.generation:
+            keys = [(id,) for id in loaded.by_id]
+            (rows,) = await self._space.look(Query(STATE, on=STATE.key, keys=keys))
+            armed = {str(row[STATE.at["reflex"]]): int(row[STATE.at["armed_at"]]) for row in rows}
+            self._parts.armed = (loaded.generation, armed)
+        return armed
+
+    # --- fan-out ----------------------------------------------------------------------------------
+
+    async def _fan_out(self) -> None:
+        (runs,) = await self._space.look(fanout.due(self._now, self._limit))
+        if not runs:
+            return
+        gate = asyncio.Semaphore(min(SELECTING, self._limit))
+        fans = await _all(lambda run: self._fan(run, self._definition(run), gate), runs)
+        for some in fanout.gathered(fans):
+            mints = (self._mint(TASK), self._mint(INTAKE))
+            fanned = await committed(self._space, fanout.fanning(some, self._now, *mints))
+            self._count("fanned", fanned.runs)
+            self._count("settled", fanned.settled)
+            self._events.extend(fanned.events)
+            self._moved |= bool(fanned.runs or fanned.events)
+
+    def _definition(self, run: Row) -> Reflex | str:
+        version = str(run[REFLEX_RUN.at["version"]])
+        known = None if self._parts.loaded is None else self._parts.loaded.definition(version)
+        return known or f"this engine does not hold its definition {version[:12]}"
+
+    async def _fan(self, run: Row, reflex: Reflex | str, gate: asyncio.Semaphore) -> Fan:
+        """The units of a run. What would be wrong again is skipped; whatever else a seam raises is tried again."""
+        if isinstance(reflex, str):
+            return Fan(run, None, put_off=reflex)
+        seen = birth.pinned(run)
+        if reflex.select is None:
+            return Fan(run, reflex, fanout.without_selection(seen.get("fact")))
+        try:
+            async with gate:
+                return Fan(
+                    run, reflex, await self._selected(run, reflex, birth.environment(reflex.params, seen, self._now))
+                )
+        except (fanout.NeverFans, CallerError) as never:
+            return Fan(run, reflex, skipped=str(never))
+        except Exception as fault:  # noqa: BLE001 - the door: a database that has a bad minute puts one run off, and no other
+            return Fan(run, reflex, put_off=_said(fault))
+
+    async def _selected(self, run: Row, reflex: Reflex, env: Mapping[str, Any]) -> tuple[Unit, ...]:
+        """Row by row, so that a selection that never ends is left in time."""
+        if self._parts.select is None:
+            raise fanout.NeverFans("it has a selection, and this engine was given none to ask")
+        assert reflex.select is not None
+        query = self._parts.transform(reflex.select.query, env)
+        principal = principal_of(str(run[REFLEX_RUN.at["principal"]]))
+        rows = fanout.Rows(reflex)
+        given = self._parts.select(query, principal, moment(self._now))
+        try:
+            async for row in given:
+                rows.take(row)
+        finally:
+            if isinstance(given, AsyncGenerator):
+                await given.aclose()  # lets go of its connection
+        return rows.units()
+
+    # --- what all stages use ------------------------------------------------------------------------
+
+    def _mint(self, table: Any) -> Callable[[], int]:
+        return lambda: self._space.mint(table)
+
+    def _count(self, what: str, by: int) -> None:
+        self._counts[what] = self._counts.get(what, 0) + by
+
+
+async def _all(act: Callable[[Any], Awaitable[T]], items: Sequence[Any]) -> list[T]:
+    return list(await asyncio.gather(*(act(item) for item in items)))
+
+
+def _said(fault: BaseException) -> str:
+    """One line of an exception, for a note."""
+    told = " ".join(str(fault).split())[:300]
+    return f"{type(fault).__name__}: {told}" if told else type(fault).__name__
