@@ -13,11 +13,21 @@ if TYPE_CHECKING:
     from onefold.reflex.engine import Engine
     from onefold.reflex.part import Reflexes
     from onefold.reflex.seams import Query, Task
+    from onefold.reflex.templates import CelTransform
     from onefold.reflex.words import Signal, Write
 
-__all__ = ["Engine", "Query", "Reflexes", "Signal", "Task", "Write"]
+__all__ = [
+    "CelTransform",
+    "Engine",
+    "Query",
+    "Reflexes",
+    "Signal",
+    "Task",
+    "Write",
+]
 
 _WHERE = {
+    "CelTransform": "templates",
     "Engine": "engine",
     "Query": "seams",
     "Reflexes": "part",
