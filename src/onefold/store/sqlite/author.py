@@ -11,8 +11,6 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import queue
-import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
@@ -24,6 +22,7 @@ from onefold.store.contract import Tx
 from onefold.store.sqlite.connect import BUSY_TRIES, unusable
 from onefold.store.sqlite.handle import Handle, reserved_schema
 from onefold.store.sqlite.law import SEARCHING, Law, guarded_format, guarded_search, reserved
+from onefold.store.worker import Worker, heard
 from onefold.terms.errors import BadStatement, Finding, LoadRefused, NotFound, StepFenced
 
 T = TypeVar("T")
@@ -211,7 +210,7 @@ class Door:
                 return answer.result()
             self._worker.leave()
             self._worker = None
-            answer.add_done_callback(_heard)
+            answer.add_done_callback(heard)
             handle.fence()
             while not handle.busy.acquire(blocking=False):
                 handle.fence()
@@ -220,57 +219,6 @@ class Door:
             if isinstance(late, TimeoutError):
                 raise StepFenced(name) from None
             raise
-
-
-class Worker:
-    """One thread that runs what it is asked, and answers on the loop. `leave` lets it end when it is done."""
-
-    def __init__(self, name: str) -> None:
-        self._loop = asyncio.get_running_loop()
-        self._asked: queue.SimpleQueue[tuple[asyncio.Future[Any], Callable[[], Any]] | None] = queue.SimpleQueue()
-        threading.Thread(target=self._work, name=f"onefold-{name}", daemon=True).start()
-
-    def ask(self, call: Callable[[], T]) -> asyncio.Future[T]:
-        answer: asyncio.Future[T] = self._loop.create_future()
-        self._asked.put((answer, call))
-        return answer
-
-    def leave(self) -> None:
-        self._asked.put(None)
-
-    def _work(self) -> None:
-        while (asked := self._asked.get()) is not None:
-            answer, call = asked
-            try:
-                value = call()
-            except BaseException as fault:  # noqa: BLE001 - the door: an author's fault is raised on the loop, not here
-                told = partial(_fail, answer, fault)
-            else:
-                told = partial(_succeed, answer, value)
-            try:
-                self._loop.call_soon_threadsafe(told)
-            except RuntimeError:
-                return  # the loop is closed: nobody waits any more
-
-
-def _succeed(answer: asyncio.Future[Any], value: Any) -> None:
-    if not answer.done():
-        answer.set_result(value)
-
-
-def _fail(answer: asyncio.Future[Any], fault: BaseException) -> None:
-    if isinstance(fault, StopIteration | SystemExit | KeyboardInterrupt):
-        ended = RuntimeError(f"the step raised {type(fault).__name__}")
-        ended.__cause__ = fault
-        fault = ended
-    if not answer.done():
-        answer.set_exception(fault)
-
-
-def _heard(answer: asyncio.Future[Any]) -> None:
-    """A late answer that nobody waits for."""
-    if not answer.cancelled():
-        answer.exception()
 
 
 def _begin(conn: apsw.Connection) -> None:
