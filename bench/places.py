@@ -27,6 +27,7 @@ PEERS = (
     "uvloop==0.23.0",
     "absurd-sdk==0.5.1",
     "absurdctl==0.5.1",
+    "procrastinate==3.10.0",
     "py-spy==0.4.3",
     "apscheduler==3.11.3",
     "huey==3.5.4",

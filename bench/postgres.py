@@ -1,4 +1,4 @@
-"""bench.postgres - a Postgres of our own on the disk that is measured, for the peer that needs one.
+"""bench.postgres - a Postgres of our own on the disk that is measured, for the peers that need one.
 
 For: initdb, start, stop. With fsync, as it comes.
 Never: touches a cluster that was there; runs the server as root (it refuses that: it runs as `postgres`).
@@ -50,7 +50,7 @@ def _programs() -> Path:
     if found:
         return found[-1].parent
     if named is None:
-        raise Missing("Postgres is not installed, and Absurd needs it: install postgresql to measure it too.")
+        raise Missing("Postgres is not installed, and some peers need it: install postgresql to measure them too.")
     return Path(named).resolve().parent
 
 

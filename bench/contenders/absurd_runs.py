@@ -1,7 +1,8 @@
 """bench.contenders.absurd_runs - Absurd on a Postgres of our own: tasks of ten steps.
 
 For: `ten callers seconds`: one at a time from the call to its result; many at once as a batch on two
-workers. Runs in the peers' environment.
+workers. `fan TASKS seconds`: from spawning so many tasks of one step until the last has ended.
+Runs in the peers' environment.
 Never: weakens Postgres; counts a task before its worker returned.
 """
 
@@ -49,6 +50,12 @@ class Bench:
             self.ended.append(time.perf_counter())
             return n
 
+        @app.register_task("one")
+        def one(params, ctx):  # type: ignore[no-untyped-def]
+            n = ctx.step("plus_one", lambda: params["n"] + 1)
+            self.ended.append(time.perf_counter())
+            return n
+
     def work(self, workers: int) -> None:
         for _ in range(workers):
             app = self._app()
@@ -74,11 +81,11 @@ class Bench:
             latencies.append(self.ended[0] - before)
         return sample(latencies, time.perf_counter() - start)
 
-    def batch(self, count: int) -> Sample:
+    def batch(self, name: str, count: int) -> Sample:
         self.ended.clear()
         start = time.perf_counter()
         for _ in range(count):
-            self.client.spawn("ten", {"n": 1})
+            self.client.spawn(name, {"n": 1})
         while len(self.ended) < count:
             time.sleep(0.002)
         return sample([at - start for at in self.ended], max(self.ended) - start)
@@ -93,11 +100,20 @@ def main(folder: Path) -> None:
         def ten(callers: int, seconds: float) -> Sample:
             bench.work(1 if callers == 1 else 2)
             try:
-                return bench.one_by_one(seconds) if callers == 1 else bench.batch(max(20, int(A_SECOND * seconds)))
+                return (
+                    bench.one_by_one(seconds) if callers == 1 else bench.batch("ten", max(20, int(A_SECOND * seconds)))
+                )
             finally:
                 bench.rest()
 
-        answer({"ten": ten})
+        def fan(tasks: int, seconds: float) -> Sample:
+            bench.work(4)
+            try:
+                return bench.batch("one", tasks)
+            finally:
+                bench.rest()
+
+        answer({"ten": ten, "fan": fan})
     os._exit(0)  # its workers' threads would be waited for
 
 

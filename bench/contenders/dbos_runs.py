@@ -1,27 +1,37 @@
-"""bench.contenders.dbos_runs - DBOS on SQLite: workflows of ten steps, called in process from threads.
+"""bench.contenders.dbos_runs - DBOS on SQLite or Postgres: workflows of ten steps, called in process from threads.
 
-For: `ten callers seconds`. Runs in the peers' environment.
-Never: weakens its SQLite: the settings are its own.
+For: `ten callers seconds`; `fan TASKS seconds`: one workflow that queues so many and waits for all of them.
+Runs in the peers' environment.
+Never: weakens its database: the settings are its own.
 """
 
 from __future__ import annotations
 
 import os
 import sys
+import time
 from pathlib import Path
 
-from dbos import DBOS, DBOSConfig  # type: ignore[import-not-found]
+from dbos import DBOS, DBOSConfig, Queue  # type: ignore[import-not-found]
 
 from bench.answering import answer
-from bench.measures import Sample, by_threads
+from bench.measures import Sample, by_threads, sample
+from bench.postgres import postgres
 
 CALLERS_MOST = 64
 
 
-def main(folder: Path) -> None:
+def main(folder: Path, database: str = "sqlite") -> None:
+    if database == "postgres":
+        with postgres(folder) as dsn:
+            serve(dsn)
+    serve(f"sqlite:///{folder}/system.db")
+
+
+def serve(url: str) -> None:
     config: DBOSConfig = {
         "name": "bench",
-        "system_database_url": f"sqlite:///{folder}/system.db",
+        "system_database_url": url,
         "log_level": "ERROR",
         "application_version": "1",
         "executor_id": "bench",
@@ -39,14 +49,31 @@ def main(folder: Path) -> None:
             n = plus_one(n)
         return n
 
+    queue = Queue("bench", polling_interval_sec=0.01)
+
+    @DBOS.workflow()  # type: ignore[untyped-decorator]
+    def one(n: int) -> float:
+        plus_one(n)
+        return time.perf_counter()
+
+    @DBOS.workflow()  # type: ignore[untyped-decorator]
+    def all_of(tasks: int) -> list[float]:
+        started = [queue.enqueue(one, n) for n in range(tasks)]
+        return [each.get_result() for each in started]
+
     DBOS.launch()
+
+    def fan(tasks: int, seconds: float) -> Sample:
+        start = time.perf_counter()
+        ended = all_of(tasks)
+        return sample([at - start for at in ended], time.perf_counter() - start)
 
     def runs(callers: int, seconds: float) -> Sample:
         return by_threads(lambda who, number: ten(number), callers, seconds)
 
-    answer({"ten": runs})
+    answer({"ten": runs, "fan": fan})
     os._exit(0)  # its threads would be waited for
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main(Path(sys.argv[1]), *sys.argv[2:])

@@ -15,7 +15,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequen
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from onefold.reflex import birth, fanout, intake, match, materialize, watch
+from onefold.reflex import backfill, birth, fanout, intake, match, materialize, watch
 from onefold.reflex.fanout import Fan, Unit
 from onefold.reflex.seams import Effect, Select, Transform, truthy
 from onefold.reflex.tables import INTAKE, REFLEX_RUN, STATE, TASK
@@ -77,6 +77,7 @@ class Advance:
                 await self._match(loaded, facts)
             else:
                 self._events.append(watch.behind(loaded, newest))
+        await self._let_go()
         await self._fan_out()
         return Report(self._moved, **self._counts, events=tuple(self._events))
 
@@ -105,18 +106,19 @@ class Advance:
     def _wakes(self, loaded: Loaded, fact: Fact, armed: Mapping[str, int]) -> tuple[Reflex, ...]:
         if match.too_deep(fact, self._parts.ceiling):
             return ()
-        return tuple([reflex for reflex in match.candidates(loaded, fact, armed) if self._passes(reflex, fact)])
+        return tuple([reflex for reflex in match.candidates(loaded, fact, armed) if self.why_not(reflex, fact) is None])
 
-    def _passes(self, reflex: Reflex, fact: Fact) -> bool:
-        """What its `when` says. One that raises lets nothing pass, and is told of."""
+    def why_not(self, reflex: Reflex, fact: Fact) -> str | None:
+        """Why its `when` lets a fact not pass, None where it does. One that raises lets nothing pass, and is told of."""
         if reflex.when is None:
-            return True
+            return None
         env = birth.environment(reflex.params, birth.of_a_fact(fact.body), self._now)
         try:
-            return truthy(self._parts.transform(reflex.when, env))
+            return None if truthy(self._parts.transform(reflex.when, env)) else "its `when` does not let this fact pass"
         except Exception as fault:  # noqa: BLE001 - the door: whatever a template raises, the other reflexes hear the fact
-            self._events.append(f"{reflex.id} did not hear {fact_id(fact.n)}: its `when` failed: {_said(fault)}")
-            return False
+            why = f"its `when` failed: {_said(fault)}"
+            self._events.append(f"{reflex.id} did not hear {fact_id(fact.n)}: {why}")
+            return why
 
     async def _armed(self, loaded: Loaded) -> Mapping[str, int]:
         """Since when each reflex is armed: asked once for each set that is loaded."""
@@ -130,12 +132,18 @@ class Advance:
 
     # --- fan-out ----------------------------------------------------------------------------------
 
+    async def _let_go(self) -> None:
+        """Of each reflex whose past was asked for, the next occurrence in its queue, if nothing of it is open."""
+        (waiting,) = await self._space.look(backfill.queued(self._limit))
+        if waiting:
+            self._moved |= await committed(self._space, backfill.letting(waiting, self._now)) > 0
+
     async def _fan_out(self) -> None:
         (runs,) = await self._space.look(fanout.due(self._now, self._limit))
         if not runs:
             return
         gate = asyncio.Semaphore(min(SELECTING, self._limit))
-        fans = await _all(lambda run: self._fan(run, self._definition(run), gate), runs)
+        fans = await _all(lambda run: self.fan(run, self._definition(run), gate), runs)
         for some in fanout.gathered(fans):
             mints = (self._mint(TASK), self._mint(INTAKE))
             fanned = await committed(self._space, fanout.fanning(some, self._now, *mints))
@@ -149,7 +157,7 @@ class Advance:
         known = None if self._parts.loaded is None else self._parts.loaded.definition(version)
         return known or f"this engine does not hold its definition {version[:12]}"
 
-    async def _fan(self, run: Row, reflex: Reflex | str, gate: asyncio.Semaphore) -> Fan:
+    async def fan(self, run: Row, reflex: Reflex | str, gate: asyncio.Semaphore) -> Fan:
         """The units of a run. What would be wrong again is skipped; whatever else a seam raises is tried again."""
         if isinstance(reflex, str):
             return Fan(run, None, put_off=reflex)

@@ -22,6 +22,8 @@ from onefold.terms.ids import principal_text
 from onefold.terms.instant import Instant, text
 
 OCCURRENCE, FACT = "occurrence:", "fact:"
+BACKFILL = "backfill"
+"""How the note of a run begins that a person asked for, of an occurrence that had passed."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,16 +12,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 
-from onefold.reflex import due, intake, watch
+from onefold.reflex import backfill, due, intake, watch
 from onefold.reflex.advancing import Advance, Parts, committed
+from onefold.reflex.preview import NEXT
+from onefold.reflex.rehearsing import previewed
+from onefold.reflex.schema import draft_schema
 from onefold.reflex.seams import Effect, Select, Transform
-from onefold.reflex.tables import INTAKE, LEDGER
+from onefold.reflex.tables import INTAKE, LEDGER, REFLEX_RUN
 from onefold.reflex.watch import Loaded
-from onefold.reflex.words import FACT, Fired, Ingested, Json, Report, Signal, Write, number_of
-from onefold.store.contract import Space, World
-from onefold.terms.errors import NotFound, UnknownName
+from onefold.reflex.words import FACT, Fired, Ingested, Json, Preview, Reflex, Report, Signal, Write, number_of
+from onefold.store.contract import Done, Space, World
+from onefold.terms.errors import Contended, NotFound, UnknownName
 from onefold.terms.ids import Principal, nearest
-from onefold.terms.instant import down, moment
+from onefold.terms.instant import down, moment, up
 
 MAX_CHAIN_DEPTH = 24
 
@@ -70,12 +73,69 @@ class Engine:
         self, reflex: str, *, now: datetime, input: Json = None, by: str | None = None, principal: Principal = None
     ) -> Fired:
         """A person's fact, aimed at one reflex of their own, armed or not. Raises: UnknownName, BadArguments."""
+        self._own(reflex, principal)
+        kept = await self._admit(intake.by_hand(reflex, input, by, principal, down(now, what="now")))
+        return Fired(kept.id)
+
+    async def preview(
+        self,
+        reflex: str,
+        *,
+        now: datetime,
+        fact: Write | Signal | Mapping[str, Json] | None = None,
+        at: datetime | None = None,
+        count: int = NEXT,
+        principal: Principal = None,
+    ) -> Preview:
+        """What a reflex would do, armed or not, and its next `count` occurrences. Nothing is written.
+
+        fact: instead of its clock: also {"kind": "manual", "payload"} as fired by hand, {"kind": "run", "stats"} as
+        after a settled run. at: as though it were then. Raises: UnknownName, BadArguments.
+        """
+        one = self._own(reflex, principal)
+        pretended = None if at is None else up(at, what="at")
+        parts = await self._opened()
+        return await previewed(parts, one, down(now, what="now"), fact=fact, at=pretended, count=count)
+
+    async def backfill(
+        self, reflex: str, *, since: datetime, until: datetime, now: datetime, principal: Principal = None
+    ) -> int:
+        """Runs for the occurrences from `since` to `until`, for each that has none yet; how many that were. A key counts
+        once, whoever asks and how often; under `overlap: skip` they wait for each other.
+
+        Raises: UnknownName; BadArguments for a reflex without a clock, a time to come, more than 10,000 occurrences;
+        Contended where another engine loaded a newer set: nothing more is made, the same again is safe.
+        """
+        one, at = self._own(reflex, principal), down(now, what="now")
+        found = backfill.asked(one, up(since, what="since"), down(until, what="until"), at)
+        parts, made = await self._opened(), 0
+        for some in backfill.chunks(found):
+            assert self._loaded is not None
+            body = backfill.backfilling(self._loaded, one, some, at, lambda: parts.space.mint(REFLEX_RUN))
+            outcome = await parts.space.transact(body)
+            if not isinstance(outcome, Done):
+                raise outcome.error
+            if outcome.value.behind:
+                raise Contended(f"the set of reflexes that holds {reflex}")
+            made += backfill.made(outcome.answers)
+        return made
+
+    def schema(self, principal: Principal = None) -> dict[str, Json]:
+        """JSON Schema (2020-12) of what a draft of this principal may say, with the names that are registered here.
+
+        What it takes is still only a draft: it has no word for arming.
+        """
+        known = self._loaded.by_id if self._loaded is not None else {}
+        own = [id for id, reflex in known.items() if reflex.principal == principal]
+        return draft_schema(self._effects.values(), getattr(self._select, "names", ()), own)
+
+    def _own(self, reflex: str, principal: Principal) -> Reflex:
+        """Raises: UnknownName for another's too."""
         known = self._loaded.by_id if self._loaded is not None else {}
         if reflex not in known or known[reflex].principal != principal:
             own = [id for id, other in known.items() if other.principal == principal]
             raise UnknownName("reflex", reflex, nearest(reflex, own))
-        kept = await self._admit(intake.by_hand(reflex, input, by, principal, down(now, what="now")))
-        return Fired(kept.id)
+        return known[reflex]
 
     async def release(self, fact: str, *, now: datetime, principals: Iterable[Principal] | None = None) -> bool:
         """Let a parked fact pass. False: it is not parked. Raises: NotFound."""

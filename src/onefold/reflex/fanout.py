@@ -14,7 +14,7 @@ from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from onefold.reflex import intake
+from onefold.reflex import birth, intake
 from onefold.reflex.tables import INTAKE, REFLEX_RUN, TASK
 from onefold.reflex.watch import held
 from onefold.reflex.words import Json, Reflex, run_id
@@ -200,11 +200,11 @@ class _Made:
         if fan.put_off is not None:
             tries = int(row[REFLEX_RUN.at["tries"]] or 0) + 1
             again = self._now + min(AGAIN_MOST_MS, AGAIN_FIRST_MS << min(tries - 1, 30))
-            note = f"put off {tries} {'time' if tries == 1 else 'times'}: {fan.put_off}"
+            note = _noted(row, f"put off {tries} {'time' if tries == 1 else 'times'}: {fan.put_off}")
             self.runs.append(_run(row, due_at=again, tries=tries, note=note))
             self.events.append(f"{told} was put off: {fan.put_off}")
         elif fan.skipped is not None or fan.reflex is None:
-            note = fan.skipped or "its definition is gone"
+            note = _noted(row, fan.skipped or "its definition is gone")
             gone: dict[str, int | str | None] = {"due_at": None, "open": None, "settled_at": self._now}
             self.runs.append(_run(row, state="skipped", note=note, **gone))
             self.events.append(f"{told} was skipped: {note}")
@@ -215,17 +215,17 @@ class _Made:
         self.fanned += 1
         if not units:
             ended: dict[str, int | str | None] = {"due_at": None, "open": None, "settled_at": self._now, "drained": 1}
-            after = _run(row, state="settled", total=0, note=None, **ended)
+            after = _run(row, state="settled", total=0, note=_noted(row), **ended)
             self.runs.append(after)
             self.facts.append(intake.row_of(self._mint_fact(), intake.settling(after, self._now)))
             self.settled += 1
             return
-        self.runs.append(_run(row, state="fanned", total=len(units), due_at=None, note=None))
+        self.runs.append(_run(row, state="fanned", total=len(units), due_at=None, note=_noted(row)))
         serial = reflex.policy.order == "serial"
         for unit in units:
             first = serial and reflex.id not in self._batons
             self._batons.add(reflex.id)
-            self.tasks.append(_task(self._mint_task(), row, reflex, unit, self._now, serial, first))
+            self.tasks.append(task_row(self._mint_task(), row, reflex, unit, self._now, serial=serial, first=first))
 
     def writes(self) -> tuple[Write, ...]:
         writes: list[Write] = []
@@ -238,6 +238,13 @@ class _Made:
         return tuple(writes)
 
 
+def _noted(row: Row, more: str | None = None) -> str | None:
+    """What is to be said of a run now. That a person asked for its past stays; what it waited for goes."""
+    was = str(row[REFLEX_RUN.at["note"]] or "")
+    asked = was.startswith(birth.BACKFILL)
+    return "; ".join([*([birth.BACKFILL] if asked else []), *([more] if more else [])]) or None
+
+
 def _run(row: Row, **cells: int | str | None) -> Row:
     out = list(row)
     for name, cell in cells.items():
@@ -245,7 +252,8 @@ def _run(row: Row, **cells: int | str | None) -> Row:
     return tuple(out)
 
 
-def _task(n: int, run: Row, reflex: Reflex, unit: Unit, now: Instant, serial: bool, first: bool) -> Row:
+def task_row(n: int, run: Row, reflex: Reflex, unit: Unit, now: Instant, *, serial: bool, first: bool) -> Row:
+    """A task as it is born. `first`: of the serial ones, the one that holds the baton."""
     cell = REFLEX_RUN.at
     ready = first or not serial
     return (

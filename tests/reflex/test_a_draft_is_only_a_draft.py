@@ -1,0 +1,103 @@
+"""What an agent is given to write a draft with: a schema that takes what the grammar takes, and cannot arm anything."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
+
+from onefold.reflex.schema import draft_schema
+from onefold.reflex.words import ByHand
+from tests.reflex.ground import Act, ground, reflex
+
+MONTHLY = {"clock": {"every": "month", "on": 31, "at": "02:30", "tz": "Europe/Vienna"}}
+EFFECT = {"name": "payments.charge", "input": {"who": {"$": "row.id"}}}
+WHOLE: dict[str, Any] = {
+    "id": "billing.charge-due",
+    "intent": "Collect what every member owes for the month.",
+    "as": "studio_42",
+    "params": {"graceDays": 5},
+    "on": MONTHLY,
+    "select": {"query": {"name": "subscriptions.due", "with": {}}, "mode": "each", "unitKey": "id"},
+    "effect": EFFECT,
+    "policy": {"retry": {"max": 4, "backoff": "fixed", "baseMs": 60_000}, "timeoutMs": 5, "overlap": "allow"},
+}
+SMALL: dict[str, Any] = {"id": "a", "intent": "It says so.", "on": {"manual": {}}, "effect": EFFECT}
+TAKEN: list[dict[str, Any]] = [
+    WHOLE,
+    SMALL,
+    {**SMALL, "on": {"fact": {"entity": "orders", "op": "insert"}}, "when": {"$": "fact.row.paid"}},
+    {**SMALL, "on": {"fact": {"signal": "stripe"}}},
+    {**SMALL, "on": {"fact": {"run": "billing.charge-due"}}},
+    {**SMALL, "on": {"clock": {"every": "week", "on": "fri", "at": "09:00", "tz": "UTC"}}},
+    {**SMALL, "on": {"clock": {"every": "year", "on": "02-29", "at": "09:00", "tz": "UTC"}}},
+    {**SMALL, "on": {"clock": {"at": "2026-09-14T09:00", "tz": "UTC"}}},
+    {**SMALL, "on": {"clock": {"cron": "0 9 * * 1-5", "tz": "UTC"}}},
+]
+REFUSED: list[dict[str, Any]] = [
+    {**SMALL, "enabled": True},
+    {**SMALL, "intent": ""},
+    {**SMALL, "id": "Billing"},
+    {**SMALL, "on": {}},
+    {**SMALL, "on": {"clock": {"every": "month", "on": 32, "at": "09:00", "tz": "UTC"}}},
+    {**SMALL, "on": {"clock": {"every": "day", "on": 1, "at": "09:00", "tz": "UTC"}}},
+    {**SMALL, "on": {"clock": {"every": "day", "at": "24:00", "tz": "UTC"}}},
+    {**SMALL, "on": {"fact": {"entity": "orders", "op": "upsert"}}},
+    {**SMALL, "on": {**MONTHLY, "manual": {}}},
+    {**SMALL, "on": MONTHLY, "when": {"$": "true"}},
+    {**SMALL, "select": {"query": {"name": "subscriptions.due"}, "mode": "each"}},
+    {**SMALL, "select": {"query": {"name": "subscriptions.due"}, "mode": "batch", "unitKey": "id"}},
+    {**SMALL, "policy": {"retry": {"max": -1}}},
+    {**SMALL, "polcy": {}},
+    {word: value for word, value in SMALL.items() if word != "intent"},
+]
+SCHEMA: dict[str, Any] = draft_schema(
+    [Act("payments.charge", writes=["charge_attempts"]), Act("mail.send", writes=None)],
+    ["subscriptions.due"],
+    ["billing.charge-due"],
+)
+JUDGE = Draft202012Validator(SCHEMA)
+
+
+def test_it_is_a_schema() -> None:
+    meta = Draft202012Validator(Draft202012Validator.META_SCHEMA)
+    assert meta.is_valid(SCHEMA)
+    assert meta.is_valid(draft_schema())
+
+
+@pytest.mark.parametrize("draft", TAKEN)
+def test_it_takes_what_can_be_loaded(draft: dict[str, Any]) -> None:
+    assert list(JUDGE.iter_errors(draft)) == []
+
+
+def test_a_draft_may_be_timed_from_when_it_is_saved() -> None:
+    assert JUDGE.is_valid({**SMALL, "on": {"clock": {"in": "2 minutes"}}})
+
+
+@pytest.mark.parametrize("draft", REFUSED)
+def test_it_refuses_what_could_not_be_loaded_and_what_would_arm(draft: dict[str, Any]) -> None:
+    assert not JUDGE.is_valid(draft)
+
+
+def test_only_what_is_registered_can_be_named() -> None:
+    assert not JUDGE.is_valid({**SMALL, "effect": {"name": "payments.refund", "input": {}}})
+    unknown = {"query": {"name": "everything"}, "mode": "batch"}
+    assert not JUDGE.is_valid({**SMALL, "select": unknown})
+
+
+def test_it_says_what_an_effect_writes() -> None:
+    told = SCHEMA["properties"]["effect"]["properties"]["name"]["description"]
+    assert "payments.charge writes charge_attempts" in told
+    assert "mail.send (nobody said what it writes)" in told
+
+
+async def test_an_engine_gives_the_schema_of_what_it_has_and_of_nobody_elses() -> None:
+    async with ground("memory") as at:
+        engine = await at.engine()
+        await at.load(engine, [reflex("mine", ByHand(), principal="studio_42"), reflex("theirs", ByHand())])
+        schema = engine.schema("studio_42")
+    effect = schema["properties"]["effect"]["properties"]["name"]
+    heard = schema["properties"]["on"]["oneOf"][1]["properties"]["fact"]["oneOf"][2]["properties"]["run"]
+    assert effect["enum"] == ["act"]
+    assert heard["description"].endswith("Loaded now: mine.")
