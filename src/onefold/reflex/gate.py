@@ -1,0 +1,138 @@
+"""reflex.gate - definitions become a set that may be loaded, or a refusal that names everything wrong with all of them.
+
+For: the one check of `load`, `draft`, `check` and the HTTP door: grammar, ids, names of effects and selections, names
+in templates, the graph.
+Never: reads a file, a clock or the store; arms anything.
+Was wrong once: a check of its own for the file on the disk. What it had passed was refused at the start.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final, TypeAlias
+
+from onefold.reflex.findings import ReflexFinding, few_findings, finding, meant, refuse
+from onefold.reflex.grammar import anchored, parse
+from onefold.reflex.graph import Graph
+from onefold.reflex.seams import Effect
+from onefold.reflex.words import Draft, Json, OnClock, Reflex
+from onefold.terms.errors import Finding, LoadRefused
+from onefold.terms.instant import Instant, text
+
+FreeNames: TypeAlias = "Callable[[Json], Iterable[Finding]]"
+"""What is wrong with the names in a template; `where` is the place within it."""
+
+Placed: TypeAlias = "tuple[Json, str]"
+"""A definition, and where it came from: `billing.json[2]`."""
+
+MAX_REFLEXES: Final = 200_000
+"""Loaded at once. Each takes some 5 KB of memory and 0.1 ms to read; twice what was measured."""
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What definitions may name. None: nobody knows, so it is not checked, as when a file alone is looked at.
+
+    effects: by name. selects: names of queries, where a query is `{"name": …}`. free_names: see `FreeNames`; None
+    where templates are not ours to read.
+    """
+
+    effects: Mapping[str, Effect] | None = None
+    selects: Collection[str] | None = None
+    free_names: FreeNames | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Admitted:
+    """A set without a fault, in the order of its ids, and what was seen and let pass."""
+
+    reflexes: tuple[Reflex, ...]
+    findings: tuple[Finding, ...]
+    graph: Graph = field(compare=False)
+
+
+def admit(definitions: Iterable[Placed], known: Known = Known(), at: Instant | None = None) -> Admitted:
+    """The set that these definitions state. `at`: when it is to be loaded, for what would then never fire.
+
+    Raises: LoadRefused with everything wrong in all of them.
+    """
+    found = look(definitions, known, at)
+    refuse(found.findings)
+    return found
+
+
+def look(definitions: Iterable[Placed], known: Known = Known(), at: Instant | None = None) -> Admitted:
+    """As `admit`, with what would be refused among the findings, and without the reflexes that cannot be read."""
+    found: list[Finding] = []
+    read: dict[str, Reflex] = {}
+    sources: dict[str, str] = {}
+    for n, (definition, source) in enumerate(definitions):
+        if n == MAX_REFLEXES:
+            found.append(
+                finding("", "", "", f"there are more than {MAX_REFLEXES} definitions; load what one engine can hold")
+            )
+            break
+        try:
+            reflex = parse(definition, source)
+        except LoadRefused as refused:
+            found.extend(refused.findings)
+            continue
+        if reflex.id in read:
+            first = sources[reflex.id]
+            problem = (
+                f"another definition has this id{f', in {first}' if first and first != source else ''}; ids are unique"
+            )
+            found.append(finding(source, reflex.id, "id", problem))
+            continue
+        read[reflex.id], sources[reflex.id] = reflex, source
+        found.extend(named(reflex, source, known))
+    warned = [item for id, reflex in read.items() if at is not None for item in _late(reflex, sources[id], at)]
+    graph = Graph(read.values(), known.effects, sources)
+    refused_ = [item for item in found if item.level == "refused"]
+    warned = [*(item for item in found if item.level != "refused"), *warned]
+    return Admitted(graph.reflexes, (*refused_, *graph.findings(), *few_findings(warned)), graph)
+
+
+def drafted(definition: Json, known: Known, at: Instant) -> Draft:
+    """A draft as it would be saved, its timer anchored, with all that is wrong with it. Arms nothing, raises nothing."""
+    try:
+        saved = anchored(definition, at)
+    except LoadRefused as refused:
+        return Draft(definition, refused.findings)
+    return Draft(saved, look([(saved, "")], known, at).findings)
+
+
+def named(reflex: Reflex, source: str, known: Known) -> list[Finding]:
+    """Names in a definition that nothing here has: its effect, its query, and those within its templates."""
+    found: list[Finding] = []
+    if known.effects is not None and reflex.effect not in known.effects:
+        problem = f"there is no effect {reflex.effect!r}{meant(reflex.effect, known.effects)}"
+        found.append(finding(source, reflex.id, "effect.name", problem))
+    query = None if reflex.select is None else reflex.select.query
+    if known.selects is not None and reflex.select is not None:
+        name = query.get("name") if isinstance(query, dict) else None
+        if not isinstance(name, str):
+            problem = f'names no selection; write {{"name": "...", "with": {{}}}}{meant("", known.selects)}'
+            found.append(finding(source, reflex.id, "select.query", problem))
+        elif name not in known.selects:
+            problem = f"there is no selection {name!r}{meant(name, known.selects)}"
+            found.append(finding(source, reflex.id, "select.query.name", problem))
+    if known.free_names is not None:
+        for path, template in (("select.query", query), ("when", reflex.when), ("effect.input", reflex.input)):
+            if template is not None:
+                found.extend(_within(item, source, reflex.id, path) for item in known.free_names(template))
+    return found
+
+
+def _within(item: Finding, source: str, reflex: str, path: str) -> ReflexFinding:
+    joint = "" if not item.where or item.where.startswith("[") else "."
+    return finding(source, reflex, f"{path}{joint}{item.where}", item.problem, warns=item.level != "refused")
+
+
+def _late(reflex: Reflex, source: str, at: Instant) -> Sequence[Finding]:
+    """A clock that is over before it begins."""
+    if not isinstance(reflex.on, OnClock) or reflex.on.rule.next(at) is not None:
+        return ()
+    problem = f"nothing comes after {text(at)}, when it is loaded, so it never fires"
+    return [finding(source, reflex.id, "on.clock", problem, warns=True)]
