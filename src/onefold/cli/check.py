@@ -28,12 +28,14 @@ SOURCES = ("", "src")
 
 def _known(_: click.Context, __: click.Parameter, chosen: tuple[str, ...]) -> tuple[str, ...]:
     from onefold.fence import RULES
+    from onefold.reflex.checking import RULE
     from onefold.terms.ids import nearest
 
+    known = (*RULES, RULE)
     for rule in chosen:
-        if rule not in RULES:
-            close = nearest(rule, RULES)
-            hint = f" Did you mean {close}?" if close else f" There are {', '.join(RULES)}."
+        if rule not in known:
+            close = nearest(rule, known)
+            hint = f" Did you mean {close}?" if close else f" There are {', '.join(known)}."
             raise click.BadParameter(f"there is no rule {rule!r}.{hint}")
     return chosen
 
@@ -45,17 +47,21 @@ def _known(_: click.Context, __: click.Parameter, chosen: tuple[str, ...]) -> tu
 )
 @json_option
 def check(paths: tuple[Path, ...], rules: tuple[str, ...], as_json: bool) -> None:
-    """Find what may not stand in modules, charts, cells, and outside an actuator's steps.
+    """Find what may not stand in modules, charts, cells, outside an actuator's steps, and in automations.
 
-    Nothing is loaded. A folder stands for the Python files below it. Silence a finding with
-    `# onefold: allow RULE because REASON` on its line, or alone on the line above.
+    Nothing is loaded. A folder stands for the Python files below it, and for the JSON files of automations. Silence a
+    finding in Python with `# onefold: allow RULE because REASON` on its line, or alone on the line above.
     """
     from onefold.fence import check as look
+    from onefold.reflex.checking import check as look_at_definitions
 
     sources = [_read(path) for path in _files(paths)]
     if not sources:
-        raise click.UsageError("There is no Python file to check there.")
-    found = [finding for finding in look(sources, find) if not rules or finding.rule in rules]
+        raise click.UsageError("There is no Python file to check there, and no file of automations.")
+    programs = [source for source in sources if not source.file.endswith(".json")]
+    definitions = [source for source in sources if source.file.endswith(".json")]
+    all_found = [*look(programs, find), *look_at_definitions(definitions)]
+    found = [finding for finding in all_found if not rules or finding.rule in rules]
     _print(found, len(sources), as_json)
     click.get_current_context().exit(FAILED if found else DONE)
 
@@ -66,7 +72,8 @@ def _print(found: Sequence[Finding], files: int, as_json: bool) -> None:
         return
     for finding in found:
         click.echo(f"{show.plain(finding.file)}:{finding.line}: {finding.rule}: {show.plain(finding.problem)}")
-        click.echo(f"    {show.plain(finding.instead)}")
+        if finding.instead:
+            click.echo(f"    {show.plain(finding.instead)}")
     checked = "1 file" if files == 1 else f"{files} files"
     told = "1 finding" if len(found) == 1 else f"{len(found)} findings" if found else "nothing found"
     click.echo(f"{checked}: {told}.", err=True)
@@ -86,17 +93,25 @@ def _row(finding: Finding) -> dict[str, Any]:
 
 
 def _files(paths: Sequence[Path]) -> list[Path]:
-    """Each file once, in order. What is named is checked, whatever it is called; below a folder, Python is."""
+    """Each file once, in order. What is named is checked, whatever it is called; below a folder, Python and what looks
+    like automations."""
     found: dict[Path, None] = {}
     for path in paths:
         if not path.is_dir():
             found[path.resolve()] = None
             continue
-        below = picture([path.resolve()])
+        below = picture([path.resolve()], (".py", ".json"))
         if len(below) >= MOST:
             raise click.UsageError(f"{path} holds more than {MOST} files; name the folder of your own code.")
-        found.update(dict.fromkeys(sorted(file for file in below if file.suffix == ".py")))
+        found.update(dict.fromkeys(sorted(file for file in below if file.suffix == ".py" or _is_definitions(file))))
     return list(found)
+
+
+def _is_definitions(path: Path) -> bool:
+    """Whether a file below a folder holds automations; other JSON is not ours."""
+    from onefold.reflex.checking import is_definitions
+
+    return path.suffix == ".json" and is_definitions(_read(path).raw)
 
 
 def _read(path: Path) -> Source:

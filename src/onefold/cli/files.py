@@ -19,14 +19,14 @@ PASSED_OVER = frozenset({"__pycache__", "node_modules", "site-packages"})
 Picture = Mapping[Path, tuple[int, int]]  # each file: when it was last changed (ns), and its size
 
 
-def picture(folders: Iterable[Path]) -> Picture:
+def picture(folders: Iterable[Path], endings: tuple[str, ...] = (".py",)) -> Picture:
     """The Python files and onefold.toml below `folders`, hidden folders and environments left out."""
     seen: dict[Path, tuple[int, int]] = {}
     for folder in folders:
         for place, below, names in os.walk(folder):
             below[:] = [name for name in sorted(below) if not _passed_over(Path(place, name))]
             for name in names:
-                if name.endswith(".py") or name == FILE:
+                if name.endswith(endings) or name == FILE:
                     _add(seen, Path(place, name))
             if len(seen) >= MOST:
                 return seen

@@ -12,15 +12,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 
-from onefold.reflex import backfill, due, intake, watch
+from onefold.reflex import backfill, due, intake, watch, words
 from onefold.reflex.advancing import Advance, Parts, committed
+from onefold.reflex.gate import Known, Placed, admit, drafted, known_to
+from onefold.reflex.graph import Graph
+from onefold.reflex.load import LoadedSet, loading, reloading
 from onefold.reflex.preview import NEXT
 from onefold.reflex.rehearsing import previewed
 from onefold.reflex.schema import draft_schema
 from onefold.reflex.seams import Effect, Select, Transform
+from onefold.reflex.source import placed
 from onefold.reflex.tables import INTAKE, LEDGER, REFLEX_RUN
 from onefold.reflex.watch import Loaded
-from onefold.reflex.words import FACT, Fired, Ingested, Json, Preview, Reflex, Report, Signal, Write, number_of
+from onefold.reflex.words import FACT, Draft, Fired, Ingested, Json, Preview, Reflex, Report, Signal, Write, number_of
 from onefold.store.contract import Done, Space, World
 from onefold.terms.errors import Contended, NotFound, UnknownName
 from onefold.terms.ids import Principal, nearest
@@ -54,6 +58,40 @@ class Engine:
         self._loaded: Loaded | None = None
 
     # --- the set --------------------------------------------------------------------------------
+
+    async def load(self, definitions: Iterable[Placed | Mapping[str, Json]], at: datetime) -> words.Loaded:
+        """Make these the set, from `at` on: those that enter it, or become enabled, begin there; none else moves.
+
+        Raises: LoadRefused with all that is wrong with any of them; nothing is loaded then.
+        """
+        begins = down(at, what="at")
+        admitted = admit(placed(definitions), self._known(), begins)
+        generation = await committed((await self._opened()).space, loading(admitted.reflexes, begins))
+        held = LoadedSet(admitted.reflexes, generation)
+        await self.adopt(held)
+        return words.Loaded(held.armed, admitted.findings)
+
+    async def reload(self) -> bool:
+        """Hold the set that the store has, whoever loaded it. False: it is held already.
+
+        Raises: LoadRefused where newer code wrote it; the engine then goes on executing, and matches nothing.
+        """
+        stored = await committed((await self._opened()).space, reloading)
+        if self._loaded is not None and self._loaded.generation == stored.generation:
+            return False
+        await self.adopt(stored.loaded())
+        return True
+
+    def draft(self, definition: Json, now: datetime) -> Draft:
+        """A definition as it would be saved, with what is wrong with it. Arms nothing."""
+        return drafted(definition, self._known(), down(now, what="now"))
+
+    def graph(self) -> Graph:
+        """What wakes what in the set that is held."""
+        return Graph(() if self._loaded is None else self._loaded.by_id.values(), self._effects)
+
+    def _known(self) -> Known:
+        return known_to(self._effects, self._select, self._transform)
 
     async def adopt(self, loaded: Loaded) -> None:
         """Go on with this set."""

@@ -26,17 +26,18 @@ FEW: Final = 8
 @dataclass(frozen=True, slots=True)
 class ReflexFinding(Finding):
     """A finding of a definition. `reflex`: its id, "" where it has none; `path`: the place within it, such as
-    `policy.retry.max`, "" for the whole."""
+    `policy.retry.max`, "" for the whole; `source`: where the definition came from, such as `billing.json[2]`."""
 
     reflex: str = ""
     path: str = ""
+    source: str = ""
 
 
 def finding(source: str, reflex: str, path: str, problem: str, *, warns: bool = False) -> ReflexFinding:
     """`source`: where the definition came from, such as `billing.json[2]`; "" where that says nothing."""
     parts = [source, f"reflex {short(reflex)}" if reflex else "", path]
     where = ", ".join(part for part in parts if part) or "reflexes"
-    return ReflexFinding(where, problem, "warning" if warns else "refused", reflex, path)
+    return ReflexFinding(where, problem, "warning" if warns else "refused", reflex, path, source)
 
 
 def few_findings(found: Sequence[Finding]) -> list[Finding]:

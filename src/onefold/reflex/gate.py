@@ -10,18 +10,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final, TypeAlias
+from typing import Final, Protocol, TypeAlias, runtime_checkable
 
-from onefold.reflex.findings import ReflexFinding, few_findings, finding, meant, refuse
+from onefold.reflex.findings import few_findings, finding, meant, refuse
 from onefold.reflex.grammar import anchored, parse
 from onefold.reflex.graph import Graph
-from onefold.reflex.seams import Effect
-from onefold.reflex.words import Draft, Json, OnClock, Reflex
+from onefold.reflex.seams import ROOTS, Effect, Select, Transform
+from onefold.reflex.words import Draft, Json, OnClock, OnWrite, Reflex
 from onefold.terms.errors import Finding, LoadRefused
 from onefold.terms.instant import Instant, text
 
-FreeNames: TypeAlias = "Callable[[Json], Iterable[Finding]]"
-"""What is wrong with the names in a template; `where` is the place within it."""
+FreeNames: TypeAlias = "Callable[[Json, str, Sequence[str]], Iterable[Finding]]"
+"""What is wrong with a template: the template, the path that stands before each `where`, the names it may use."""
 
 Placed: TypeAlias = "tuple[Json, str]"
 """A definition, and where it came from: `billing.json[2]`."""
@@ -43,6 +43,33 @@ class Known:
     free_names: FreeNames | None = None
 
 
+NOTHING: Final = Known()
+"""Grammar and graph alone."""
+
+
+@runtime_checkable
+class Finds(Protocol):
+    """A transform that can say what is wrong with a template before it runs."""
+
+    def findings(self, template: Json, path: str, known: Sequence[str], /) -> Iterable[Finding]: ...
+
+
+@runtime_checkable
+class Names(Protocol):
+    """A select that goes by names."""
+
+    @property
+    def names(self) -> Collection[str]: ...
+
+
+def known_to(effects: Mapping[str, Effect], select: Select | None, transform: Transform) -> Known:
+    """What an engine with these parts lets definitions name. A bare function for a part says nothing about it."""
+    names: Collection[str] | None = ()
+    if select is not None:
+        names = select.names if isinstance(select, Names) else None
+    return Known(effects, names, transform.findings if isinstance(transform, Finds) else None)
+
+
 @dataclass(frozen=True, slots=True)
 class Admitted:
     """A set without a fault, in the order of its ids, and what was seen and let pass."""
@@ -52,7 +79,7 @@ class Admitted:
     graph: Graph = field(compare=False)
 
 
-def admit(definitions: Iterable[Placed], known: Known = Known(), at: Instant | None = None) -> Admitted:
+def admit(definitions: Iterable[Placed], known: Known = NOTHING, at: Instant | None = None) -> Admitted:
     """The set that these definitions state. `at`: when it is to be loaded, for what would then never fire.
 
     Raises: LoadRefused with everything wrong in all of them.
@@ -62,7 +89,7 @@ def admit(definitions: Iterable[Placed], known: Known = Known(), at: Instant | N
     return found
 
 
-def look(definitions: Iterable[Placed], known: Known = Known(), at: Instant | None = None) -> Admitted:
+def look(definitions: Iterable[Placed], known: Known = NOTHING, at: Instant | None = None) -> Admitted:
     """As `admit`, with what would be refused among the findings, and without the reflexes that cannot be read."""
     found: list[Finding] = []
     read: dict[str, Reflex] = {}
@@ -121,13 +148,23 @@ def named(reflex: Reflex, source: str, known: Known) -> list[Finding]:
     if known.free_names is not None:
         for path, template in (("select.query", query), ("when", reflex.when), ("effect.input", reflex.input)):
             if template is not None:
-                found.extend(_within(item, source, reflex.id, path) for item in known.free_names(template))
+                for item in known.free_names(template, path, roots(reflex, path)):
+                    found.append(finding(source, reflex.id, item.where, item.problem, warns=item.level != "refused"))
     return found
 
 
-def _within(item: Finding, source: str, reflex: str, path: str) -> ReflexFinding:
-    joint = "" if not item.where or item.where.startswith("[") else "."
-    return finding(source, reflex, f"{path}{joint}{item.where}", item.problem, warns=item.level != "refused")
+def roots(reflex: Reflex, path: str) -> tuple[str, ...]:
+    """The names that a template of this reflex may ever see. Any reflex may be fired by hand, which is a fact; only a
+    clock's run has an occurrence, and only a task has a row."""
+    seen = {"params", "now", "fact", "facts"}
+    if isinstance(reflex.on, OnClock):
+        seen.add("occurrence")
+    if path == "effect.input":
+        if reflex.select is not None:
+            seen.add("row" if reflex.select.mode == "each" else "rows")
+        elif isinstance(reflex.on, OnWrite):
+            seen.add("row")
+    return tuple(root for root in ROOTS if root in seen)
 
 
 def _late(reflex: Reflex, source: str, at: Instant) -> Sequence[Finding]:

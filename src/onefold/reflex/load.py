@@ -22,25 +22,29 @@ from onefold.almanac import START, Key, Rule
 from onefold.reflex.findings import finding
 from onefold.reflex.grammar import parse
 from onefold.reflex.tables import REFLEX_TEXT, STATE
-from onefold.reflex.words import FactKind, OnClock, OnRun, OnSignal, OnWrite, Reflex
-from onefold.store.contract import Answer, Append, Body, Last, Put, Query, Row, Verb, Write
+from onefold.reflex.watch import SET
+from onefold.reflex.words import OnClock, OnRun, OnSignal, OnWrite, Reflex
+from onefold.store.contract import Answer, Append, Body, Cell, Last, Put, Query, Row, Verb, Write
 from onefold.terms.codec import canonical, digest
 from onefold.terms.codec import parse as read
 from onefold.terms.errors import BadArguments, LoadRefused
 from onefold.terms.ids import Principal, principal_text
 from onefold.terms.instant import Instant
 
-SET: Final = ""
-"""The row of `state` that stands for the set itself."""
+_UNSET: Final[Mapping[str, Cell]] = {
+    "reflex": SET,
+    "principal": "-",
+    "version": "",
+    "enabled": 0,
+    "armed_at": 0,
+    "gen": 0,
+}
+_NONE: Final[Row] = tuple(_UNSET.get(column) for column in STATE.at)
+"""The set's row before anything was loaded."""
 
-_NONE: Final[Row] = (SET, "-", "", 0, 0, None, None, 0)
 _VERSION, _ENABLED, _GEN = STATE.at["version"], STATE.at["enabled"], STATE.at["gen"]
-_PRINCIPAL, _ARMED, _MARK, _NEXT = (
-    STATE.at["principal"],
-    STATE.at["armed_at"],
-    STATE.at["watermark"],
-    STATE.at["next_at"],
-)
+_PRINCIPAL, _ARMED = STATE.at["principal"], STATE.at["armed_at"]
+_MARK, _NEXT, _SWEPT = STATE.at["watermark"], STATE.at["next_at"], STATE.at["swept_at"]
 _VERSION_OF_TEXT, _BODY = REFLEX_TEXT.at["version"], REFLEX_TEXT.at["body"]
 
 
@@ -54,13 +58,13 @@ class LoadedSet:
         self.generation: Final = generation
         self.by_id: Final[Mapping[str, Reflex]] = {r.id: r for r in sorted(reflexes, key=lambda reflex: reflex.id)}
         self._versions = {reflex.version: reflex for reflex in self.by_id.values()}
-        watching: dict[tuple[FactKind, str, Principal], list[Reflex]] = {}
+        watching: dict[tuple[str, str, Principal], list[Reflex]] = {}
         for reflex in self.by_id.values():
             if reflex.enabled and (watched := _watched(reflex)) is not None:
                 watching.setdefault((*watched, reflex.principal), []).append(reflex)
         self._watching = {key: tuple(found) for key, found in watching.items()}
 
-    def watching(self, kind: FactKind, subject: str, principal: Principal, /) -> Sequence[Reflex]:
+    def watching(self, kind: str, subject: str, principal: Principal, /) -> Sequence[Reflex]:
         """Who hears a fact of this kind, subject and principal, by id. A manual one reaches the reflex it is aimed at,
         armed or not; all others only what is enabled. A write's `op` is left to the caller."""
         if kind == "manual":
@@ -78,7 +82,7 @@ class LoadedSet:
         return tuple(id for id, reflex in self.by_id.items() if reflex.enabled)
 
 
-def _watched(reflex: Reflex) -> tuple[FactKind, str] | None:
+def _watched(reflex: Reflex) -> tuple[str, str] | None:
     on = reflex.on
     if isinstance(on, OnWrite):
         return "write", on.entity
@@ -98,37 +102,27 @@ def loading(reflexes: Iterable[Reflex], at: Instant) -> Body[int]:
         # The set's row first, as everybody locks it; then all others, since who left must be found too.
         _, rows = yield Append(STATE, [_NONE]), Query(STATE, order=("reflex",), lock="update")
         old = {cast("str", row[0]): row for row in rows}
-        generation = cast("int", old.pop(SET)[_GEN])
-        edited = [id for id, reflex in coming.items() if _edited(old.get(id), reflex, generation)]
-        clauses = yield from _clauses({cast("str", old[id][_VERSION]) for id in edited})
-        left = [row for id, row in old.items() if row[_GEN] == generation and generation and id not in coming]
-        states: list[Row] = []
-        changed = bool(left)
-        for id, reflex in coming.items():
-            before = old.get(id)
-            state = _state(before, reflex, generation, clauses, at)
-            changed |= before is None or before[:_ARMED] != state[:_ARMED] or before[_GEN] != generation
-            states.append(state)
-        if changed:
-            generation += 1
-        states = [(*state[:_GEN], generation) for state in states]
+        whole = old.pop(SET)
+        generation = cast("int", whole[_GEN])
+        edited = {old[id][_VERSION] for id, r in coming.items() if id in old and old[id][_VERSION] != r.version}
+        clauses = yield from _clauses(cast("set[str]", edited))
+        kept = {id: row for id, row in old.items() if row[_GEN] == generation}
+        left = [_set(row, {_NEXT: None}) for id, row in kept.items() if id not in coming]
+        states = [_state(old.get(id), kept.get(id), reflex, clauses, at) for id, reflex in coming.items()]
+        same = not left and all(_same(kept.get(cast("str", state[0])), state) for state in states)
+        generation += not same
+        states = [_set(state, {_GEN: generation}) for state in states]
+        moved = [state for state in (*states, *left) if old.get(cast("str", state[0])) != state]
         writes: list[Write] = []
-        if changed:
-            met = {row[_VERSION] for row in rows}
-            texts = [(r.version, canonical(r.definition, parsed=True)) for r in coming.values() if r.version not in met]
-            writes += [Append(REFLEX_TEXT, list(dict(texts).items()), met="keep")] if texts else []
-            states += [(*row[:_NEXT], None, row[_GEN]) for row in left]
-            states.append((*_NONE[:_GEN], generation))
-        moved = [state for state in states if old.get(cast("str", state[0])) != state]
+        if not same:
+            told = {row[_VERSION] for row in kept.values()}
+            texts = {r.version: canonical(r.definition, parsed=True) for r in coming.values() if r.version not in told}
+            writes += [Append(REFLEX_TEXT, list(texts.items()), met="keep")] if texts else []
+            moved.append(_set(whole, {_GEN: generation}))
         writes += [Put(STATE, moved)] if moved else []
         return Last(tuple(writes), generation)
 
     return body
-
-
-def _edited(row: Row | None, reflex: Reflex, generation: int) -> bool:
-    """Whether it stays in the set under another version, so that its old clock is asked for."""
-    return row is not None and row[_GEN] == generation and row[_VERSION] != reflex.version
 
 
 def _clauses(versions: Iterable[str]) -> Generator[tuple[Verb, ...], tuple[Answer, ...], Mapping[str, bytes]]:
@@ -136,7 +130,7 @@ def _clauses(versions: Iterable[str]) -> Generator[tuple[Verb, ...], tuple[Answe
     keys = [(version,) for version in sorted(versions)]
     if not keys:
         return {}
-    (rows,) = yield (Query(REFLEX_TEXT, keys=keys),)
+    (rows,) = yield (Query(REFLEX_TEXT, on=REFLEX_TEXT.key, keys=keys),)
     found = {}
     for row in rows:
         on = read(cast("bytes", row[_BODY])).get("on", {})
@@ -144,34 +138,50 @@ def _clauses(versions: Iterable[str]) -> Generator[tuple[Verb, ...], tuple[Answe
     return found
 
 
-def _state(before: Row | None, reflex: Reflex, generation: int, clauses: Mapping[str, bytes], at: Instant) -> Row:
-    """Its row, but for the generation."""
-    principal = principal_text(reflex.principal)
-    fresh = before is None or before[_GEN] != generation or before[_PRINCIPAL] != principal
-    armed, mark = at, None
-    if before is not None and not fresh and (before[_ENABLED] or not reflex.enabled):
-        armed = Instant(cast("int", before[_ARMED]))
-        same = before[_VERSION] == reflex.version or clauses.get(cast("str", before[_VERSION])) == _clause(reflex)
-        mark = cast("Key | None", before[_MARK]) if same else None
-    next_at: Instant | None = None
+def _set(row: Row, cells: Mapping[int, Cell]) -> Row:
+    return tuple(cells.get(n, cell) for n, cell in enumerate(row))
+
+
+def _same(before: Row | None, state: Row) -> bool:
+    """Whether it was in the set already, for the same principal, in the same version, enabled or not as it is now."""
+    return before is not None and before[:_ARMED] == state[:_ARMED]
+
+
+def _state(before: Row | None, kept: Row | None, reflex: Reflex, clauses: Mapping[str, bytes], at: Instant) -> Row:
+    """Its row, but for the generation. `before`: what the store has of it; `kept`: the same, if it is in the set."""
+    principal, enabled = principal_text(reflex.principal), int(reflex.enabled)
+    armed, mark, next_at = at, None, None
+    goes_on = kept is not None and kept[_PRINCIPAL] == principal and kept[_ENABLED] >= enabled  # type: ignore[operator]
+    if kept is not None and goes_on:
+        armed = Instant(cast("int", kept[_ARMED]))
     if isinstance(reflex.on, OnClock):
-        mark, next_at = _clock(reflex.on.rule, mark, at)
-    else:
-        mark = None
-    return reflex.id, principal, reflex.version, int(reflex.enabled), armed, mark, next_at, generation
+        rule = reflex.on.rule
+        if before is not None and _same_clock(before, reflex, clauses):
+            mark = cast("Key | None", before[_MARK])
+        if mark is None or not goes_on:
+            mark = _baseline(rule, mark, at)
+        coming = rule.next(mark)
+        next_at = None if coming is None else coming.at
+    swept = None if before is None else before[_SWEPT]
+    told = {_ARMED: armed, _MARK: mark, _NEXT: next_at, _SWEPT: swept}
+    return _set(_NONE, {0: reflex.id, _PRINCIPAL: principal, _VERSION: reflex.version, _ENABLED: enabled, **told})
+
+
+def _same_clock(before: Row, reflex: Reflex, clauses: Mapping[str, bytes]) -> bool:
+    version = cast("str", before[_VERSION])
+    return version == reflex.version or clauses.get(version) == _clause(reflex)
 
 
 def _clause(reflex: Reflex) -> bytes:
     return canonical(dict(reflex.on.clause)) if isinstance(reflex.on, OnClock) else b""
 
 
-def _clock(rule: Rule, mark: Key | None, at: Instant) -> tuple[Key, Instant | None]:
-    """The watermark, the one it has or that of `at`, and when its next key falls under the zone data of now."""
-    if mark is None:
-        last = rule.latest(at)
-        mark = START if last is None else last.key
-    coming = rule.next(mark)
-    return mark, None if coming is None else coming.at
+def _baseline(rule: Rule, mark: Key | None, at: Instant) -> Key:
+    """The newest key at `at`; the one it has where that is later, since a watermark never goes back."""
+    last = rule.latest(at)
+    if mark and (last is None or rule.plan(mark).at > last.at):
+        return mark
+    return START if last is None else last.key
 
 
 # --- and back ------------------------------------------------------------------------------------------
@@ -191,7 +201,7 @@ class Stored:
 
 def reloading() -> Generator[tuple[Verb, ...], tuple[Answer, ...], Last[Stored]]:
     """A body that writes nothing and gives the newest set, for an engine that learned that it is behind."""
-    (rows,) = yield (Query(STATE, keys=[(SET,)], lock="share"),)
+    (rows,) = yield (Query(STATE, on=STATE.key, keys=[(SET,)], lock="share"),)
     generation = cast("int", rows[0][_GEN]) if rows else 0
     (states,) = yield (Query(STATE, where=(("gen", "=", generation), ("reflex", "!=", SET)), order=("reflex",)),)
     versions = sorted({cast("str", row[_VERSION]) for row in states})
@@ -203,7 +213,7 @@ def reloading() -> Generator[tuple[Verb, ...], tuple[Answer, ...], Last[Stored]]
 
 def texts_of(versions: Iterable[str]) -> Query:
     """The stored definitions of these versions: rows for `reflex_of`."""
-    return Query(REFLEX_TEXT, keys=[(version,) for version in versions])
+    return Query(REFLEX_TEXT, on=REFLEX_TEXT.key, keys=[(version,) for version in versions])
 
 
 def reflex_of(version: str, body: bytes, enabled: bool = True) -> Reflex:

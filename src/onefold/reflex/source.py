@@ -1,7 +1,7 @@
 """reflex.source - definitions from a file, a folder or a list, each with where it came from.
 
-For: what `Reflexes` and `onefold check` are given, as values; and the line of a file that a finding speaks of.
-Never: checks what a definition says; follows a link out of the folder; reads what is no plain file.
+For: what `Reflexes` and `onefold check` are given, as values.
+Never: checks what a definition says; follows a link to another folder; reads what is no plain file.
 Was wrong once: the first file that was no JSON ended the reading. The next start told of the second.
 """
 
@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeGuard
 
 from onefold.reflex.findings import finding, refuse
 from onefold.reflex.gate import Placed
@@ -39,15 +39,19 @@ def definitions(source: Source) -> list[Placed]:
     return read
 
 
-def placed(given: Iterable[Mapping[str, Any]]) -> list[Placed]:
-    """Definitions that somebody holds as values; one alone is taken as a list of it."""
+def placed(given: Any) -> list[Placed]:
+    """Definitions that somebody holds as values; one alone is taken as a list of it. Raises: LoadRefused."""
     if isinstance(given, Mapping):
         return [(given, "")]
     if isinstance(given, bytes) or not isinstance(given, Iterable):
         refuse(
             [finding("", "", "", f"a source is a path or a list of definitions, and this is {type(given).__name__}")]
         )
-    return [(definition, f"[{n}]") for n, definition in enumerate(given)]
+    return [item if _is_placed(item) else (item, f"[{n}]") for n, item in enumerate(given)]
+
+
+def _is_placed(item: object) -> TypeGuard[Placed]:
+    return isinstance(item, tuple) and len(item) == 2 and isinstance(item[1], str)
 
 
 def files(path: Path, found: list[Finding]) -> list[Path]:

@@ -114,7 +114,7 @@ STATE = Table(
         Column("armed_at", "int"),  # facts before it belong to a world without this reflex
         Column(
             "watermark", "text", null=True
-        ),  # the newest occurrence key that was passed; None: no clock, or none yet
+        ),  # the newest occurrence key that was passed, almanac's START where none was; None: no clock
         Column("next_at", "int", null=True),  # when the clock's next key falls; None: no clock, or its end
         Column("gen", "int"),  # the generation that loaded it; a reflex that left the set keeps its old one
         Column("swept_at", "int", null=True),  # the instant of its newest occurrence whose run was swept: none up to it
