@@ -202,7 +202,8 @@ class At:
 
     async def load(self, engine: Engine, reflexes: Iterable[Reflex], at: datetime | None = None) -> None:
         """Arm these, and nothing else, at an instant (now where none is given)."""
-        at_ms, held = down(self.now if at is None else at), {one.id: one for one in reflexes}
+        at_ms = down(self.now if at is None else at)
+        held = {one.id: one for one in sorted(reflexes, key=lambda one: one.id)}
         self.generation += 1
         (known,) = await (await self.space()).look(Query(STATE))
         before = {row[0]: dict(zip(STATE.at, row, strict=True)) for row in known}
@@ -267,6 +268,43 @@ class At:
     async def state(self, id: str) -> dict[str, Any]:
         (row,) = await self.table(STATE, reflex=id)
         return row
+
+    async def put_fact(self, n: int, **cells: Any) -> None:
+        """Write a fact's row by hand."""
+        (before,) = await self.table(INTAKE, n=n)
+
+        def body() -> Any:
+            yield ()
+            return Last((Put(INTAKE, [tuple({**before, **cells}.values())]),), None)
+
+        await (await self.space()).transact(body)
+
+    async def hold_before_commit(self, engine: Engine, act: Callable[[], Any]) -> None:
+        """Have `act` done after this engine has decided, and before what it decided is committed."""
+        space = await self.space()
+
+        class Holding:
+            name = space.name
+            mint, look, join = space.mint, space.look, space.join
+
+            async def transact(self, body: Any) -> Any:
+                engine._parts.space = space  # type: ignore[union-attr]
+                await act()
+                return await space.transact(body)
+
+        parts = await engine._opened()
+        parts.space = Holding()  # type: ignore[assignment]
+
+    async def put_state(self, id: str, **cells: Any) -> None:
+        """Write a row of `state` by hand, as older code or another process may have left it."""
+        before = await self.table(STATE, reflex=id)
+        row = {**(before[0] if before else {"reflex": id}), **cells}
+
+        def body() -> Any:
+            yield ()
+            return Last((Put(STATE, [tuple(row.get(name) for name in STATE.at)]),), None)
+
+        await (await self.space()).transact(body)
 
 
 def _state(id: str, enabled: int, at: int, clock: Any, generation: int) -> tuple[Any, ...]:

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from onefold.reflex import backfill, birth, fanout, intake, match, materialize, watch
+from onefold.reflex.backlog import Backlog
 from onefold.reflex.fanout import Fan, Unit
 from onefold.reflex.seams import Effect, Select, Transform, truthy
 from onefold.reflex.tables import INTAKE, REFLEX_RUN, STATE, TASK
@@ -40,6 +41,7 @@ class Parts:
     select: Select | None
     effects: Mapping[str, Effect]
     ceiling: int
+    backlog: Backlog
     loaded: Loaded | None = None
     armed: tuple[int, dict[str, int]] = (0, {})
     running: int = 0
@@ -93,12 +95,14 @@ class Advance:
 
     async def _match(self, loaded: Loaded, rows: Sequence[Row]) -> None:
         if not rows:
+            self._parts.backlog.matched(0, more=False)
             return
         facts = [intake.fact_of(row) for row in rows]
         armed = await self._armed(loaded)
         decided = [match.Heard(fact, self._wakes(loaded, fact, armed)) for fact in facts]
         body = match.matching(loaded, decided, self._now, self._parts.ceiling, self._mint(REFLEX_RUN))
         matched = await committed(self._space, body)
+        self._parts.backlog.matched(matched.facts, more=len(rows) >= self._limit)
         self._count("matched", matched.facts)
         self._moved |= matched.facts > 0
         self._events.extend(matched.parked)

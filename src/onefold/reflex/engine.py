@@ -14,6 +14,7 @@ from datetime import datetime
 
 from onefold.reflex import backfill, due, intake, watch, words
 from onefold.reflex.advancing import Advance, Parts, committed
+from onefold.reflex.backlog import Backlog
 from onefold.reflex.gate import Known, Placed, admit, drafted, known_to
 from onefold.reflex.graph import Graph
 from onefold.reflex.load import LoadedSet, loading, reloading
@@ -24,11 +25,14 @@ from onefold.reflex.seams import Effect, Select, Transform
 from onefold.reflex.source import placed
 from onefold.reflex.tables import INTAKE, LEDGER, REFLEX_RUN
 from onefold.reflex.watch import Loaded
-from onefold.reflex.words import FACT, Draft, Fired, Ingested, Json, Preview, Reflex, Report, Signal, Write, number_of
-from onefold.store.contract import Done, Space, World
-from onefold.terms.errors import Contended, NotFound, UnknownName
+from onefold.reflex.words import (
+    FACT, Draft, Fired, Ingested, Json, Preview, Reflex, Report, Signal, Write, fact_id, number_of
+)
+from onefold.store.contract import Done, Query, Space, Unknown, World
+from onefold.terms.errors import Contended, HostError, NotFound, OutcomeUnknown, StoreUnavailable, UnknownName
 from onefold.terms.ids import Principal, nearest
 from onefold.terms.instant import down, moment, up
+from onefold.terms.limits import QUEUE_PER_SPACE
 
 MAX_CHAIN_DEPTH = 24
 
@@ -38,7 +42,7 @@ class Engine:
 
     store: a World, whose space `main` is opened when it is first needed, or a Space whose schemas have the ledger.
     transform: templates to JSON. select: rows for a query. effects: by name. max_chain_depth: links of a chain after
-    which a fact waits for a person.
+    which a fact waits for a person. max_waiting: facts due and unmatched, beyond which `ingest` and `fire` are Busy.
     """
 
     def __init__(
@@ -49,15 +53,22 @@ class Engine:
         select: Select | None = None,
         effects: Mapping[str, Effect] | Iterable[Effect] = (),
         max_chain_depth: int = MAX_CHAIN_DEPTH,
+        max_waiting: int = QUEUE_PER_SPACE,
     ) -> None:
         self._store = store
         self._transform, self._select = transform, select
         self._effects = _by_name(effects)
         self._ceiling = max_chain_depth
+        self._backlog = Backlog(max_waiting)
         self._parts: Parts | None = None
         self._loaded: Loaded | None = None
 
     # --- the set --------------------------------------------------------------------------------
+
+    @property
+    def loaded(self) -> Loaded | None:
+        """The set that this engine holds; None before it loaded one."""
+        return self._loaded
 
     async def load(self, definitions: Iterable[Placed | Mapping[str, Json]], at: datetime) -> words.Loaded:
         """Make these the set, from `at` on: those that enter it, or become enabled, begin there; none else moves.
@@ -103,7 +114,7 @@ class Engine:
     async def ingest(self, fact: Write | Signal, principal: Principal = None, *, now: datetime) -> Ingested:
         """Keep a fact; it is durable when this returns. A repeat of its dedupe key counts once, and is told of.
 
-        Raises: BadArguments, TooLarge.
+        Raises: BadArguments, TooLarge, Busy; OutcomeUnknown where the commit's answer was lost.
         """
         return await self._admit(intake.taken(fact, principal, down(now, what="now")))
 
@@ -186,8 +197,29 @@ class Engine:
 
     async def _admit(self, fact: intake.Incoming) -> Ingested:
         parts = await self._opened()
-        body = intake.admitting([fact], lambda: parts.space.mint(INTAKE))
-        return (await committed(parts.space, body))[0]
+        await self._backlog.admit(parts.space, fact.at)
+        minted: list[int] = []
+
+        def mint() -> int:
+            minted.append(parts.space.mint(INTAKE))
+            return minted[-1]
+
+        outcome = await parts.space.transact(intake.admitting([fact], mint))
+        if isinstance(outcome, Done):
+            return outcome.value[0]
+        if isinstance(outcome, Unknown):
+            return await self._looked_up(parts, minted[-1])
+        raise outcome.error
+
+    async def _looked_up(self, parts: Parts, n: int) -> Ingested:
+        """Whether a fact whose commit gave no answer is there. Raises: OutcomeUnknown where nobody can say."""
+        try:
+            (rows,) = await parts.space.look(Query(INTAKE, on=INTAKE.key, keys=[(n,)]))
+        except HostError:
+            raise OutcomeUnknown(fact_id(n)) from None
+        if not rows:
+            raise StoreUnavailable(parts.space.name, "its commit failed")
+        return Ingested(fact_id(n), False)
 
     # --- moving on --------------------------------------------------------------------------------
 
@@ -208,7 +240,9 @@ class Engine:
     async def _opened(self) -> Parts:
         if self._parts is None:
             space = self._store if not hasattr(self._store, "open") else await self._store.open("main", [LEDGER])
-            self._parts = Parts(space, self._transform, self._select, self._effects, self._ceiling, self._loaded)
+            self._parts = Parts(
+                space, self._transform, self._select, self._effects, self._ceiling, self._backlog, self._loaded
+            )
         return self._parts
 
 
