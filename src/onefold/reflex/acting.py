@@ -18,6 +18,7 @@ from onefold.reflex.definitions import Definitions
 from onefold.reflex.execute import Ending, Landing
 from onefold.reflex.seams import Effect, Transform
 from onefold.reflex.tables import INTAKE, REFLEX_RUN, TASK
+from onefold.reflex.watch import Loaded
 from onefold.reflex.words import Policy, Reflex, task_id
 from onefold.store.contract import Body, Done, Query, Row, Space
 from onefold.terms.errors import HostError, OnefoldError
@@ -59,11 +60,12 @@ class Acting:
         transform: Transform,
         effects: Mapping[str, Effect],
         definitions: Definitions,
+        loaded: Loaded | None,
         acts: Acts,
         now: Instant,
     ) -> None:
         self._space, self._transform, self._effects = space, transform, effects
-        self._definitions, self._acts, self._now = definitions, acts, now
+        self._definitions, self._loaded, self._acts, self._now = definitions, loaded, acts, now
         self._waiting, acts.unwritten = acts.unwritten, []
         self._writing: asyncio.Task[None] | None = None
         self._fault: OnefoldError | None = None
@@ -105,7 +107,8 @@ class Acting:
             keys = [(n,) for n in sorted({row[TASK.at["run"]] for row in claimed.run})]  # type: ignore[type-var]
             (found,) = await self._space.look(Query(REFLEX_RUN, on=REFLEX_RUN.key, keys=keys))
             runs = {run[0]: run for run in found}
-            known = await self._definitions.of(self._space, {str(row[TASK.at["version"]]) for row in claimed.run})
+            versions = {str(row[TASK.at["version"]]) for row in claimed.run}
+            known = await self._definitions.of(self._space, versions, self._loaded)
             unread = [row for row in claimed.run if isinstance(known[str(row[TASK.at["version"]])], str)]
             if unread:
                 await self._give_back(unread, str(known[str(unread[0][TASK.at["version"]])]))

@@ -12,11 +12,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from onefold.reflex import backfill, birth, fanout, intake, match, materialize, watch
+from onefold.reflex.acting import Acting, Acts
 from onefold.reflex.backlog import Backlog
+from onefold.reflex.definitions import Definitions
 from onefold.reflex.fanout import Fan, Unit
 from onefold.reflex.seams import Effect, Select, Transform, truthy
 from onefold.reflex.tables import INTAKE, REFLEX_RUN, STATE, TASK
@@ -44,7 +46,8 @@ class Parts:
     backlog: Backlog
     loaded: Loaded | None = None
     armed: tuple[int, dict[str, int]] = (0, {})
-    running: int = 0
+    definitions: Definitions = field(default_factory=Definitions)
+    acts: Acts = field(default_factory=Acts)
 
 
 async def committed(space: Space, body: Body[T]) -> T:
@@ -81,6 +84,7 @@ class Advance:
                 self._events.append(watch.behind(loaded, newest))
         await self._let_go()
         await self._fan_out()
+        await self._act()
         return Report(self._moved, **self._counts, events=tuple(self._events))
 
     # --- the clock and the facts ----------------------------------------------------------------
@@ -146,8 +150,12 @@ class Advance:
         (runs,) = await self._space.look(fanout.due(self._now, self._limit))
         if not runs:
             return
+        version = REFLEX_RUN.at["version"]
+        found = await self._parts.definitions.of(
+            self._space, {str(run[version]) for run in runs}, self._parts.loaded
+        )
         gate = asyncio.Semaphore(min(SELECTING, self._limit))
-        fans = await _all(lambda run: self.fan(run, self._definition(run), gate), runs)
+        fans = await _all(lambda run: self.fan(run, found[str(run[version])], gate), runs)
         for some in fanout.gathered(fans):
             mints = (self._mint(TASK), self._mint(INTAKE))
             fanned = await committed(self._space, fanout.fanning(some, self._now, *mints))
@@ -155,11 +163,6 @@ class Advance:
             self._count("settled", fanned.settled)
             self._events.extend(fanned.events)
             self._moved |= bool(fanned.runs or fanned.events)
-
-    def _definition(self, run: Row) -> Reflex | str:
-        version = str(run[REFLEX_RUN.at["version"]])
-        known = None if self._parts.loaded is None else self._parts.loaded.definition(version)
-        return known or f"this engine does not hold its definition {version[:12]}"
 
     async def fan(self, run: Row, reflex: Reflex | str, gate: asyncio.Semaphore) -> Fan:
         """The units of a run. What would be wrong again is skipped; whatever else a seam raises is tried again."""
@@ -194,6 +197,19 @@ class Advance:
             if isinstance(given, AsyncGenerator):
                 await given.aclose()  # lets go of its connection
         return rows.units()
+
+    # --- effects ----------------------------------------------------------------------------------
+
+    async def _act(self) -> None:
+        parts = self._parts
+        acting = Acting(
+            self._space, parts.transform, parts.effects, parts.definitions, parts.loaded, parts.acts, self._now
+        )
+        acted = await acting.run(self._limit)
+        self._count("executed", acted.executed)
+        self._count("settled", acted.settled)
+        self._events.extend(acted.events)
+        self._moved |= acted.moved
 
     # --- what all stages use ------------------------------------------------------------------------
 

@@ -72,6 +72,21 @@ def claiming(
     return body
 
 
+def giving_back(rows: Sequence[Row], at: Instant) -> Body[int]:
+    """Let go of tasks that cannot be run here, until `at`, as if they had not been claimed. Value: how many there were.
+
+    A task that was claimed anew meanwhile is left alone.
+    """
+    undone = {"state": "ready", "token": None, "claims": Inc(-1), "attempt": Inc(-1), "ready_at": at}
+
+    def body() -> Generator[tuple[Verb, ...], tuple[Answer, ...], Last[int]]:
+        yield ()
+        given = Cas(TASK, [((row[0],), {"token": row[TASK.at["token"]]}, undone) for row in rows])
+        return Last((given,), len(rows))
+
+    return body
+
+
 def parted(rows: Sequence[Row]) -> tuple[Claimed, tuple[Row, ...]]:
     """Those to run, those to park, and those to give back: a suspect never runs beside another task."""
     spent = tuple([row for row in rows if _count(row) > CLAIMS_AT_MOST])

@@ -9,15 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from onefold.reflex import grammar
-from onefold.reflex.tables import REFLEX_TEXT
+from onefold.reflex.load import reflex_of, texts_of
+from onefold.reflex.watch import Loaded
 from onefold.reflex.words import Reflex
-from onefold.store.contract import Query, Space
-from onefold.terms import codec
+from onefold.store.contract import Space
 from onefold.terms.errors import OnefoldError
 
 KEPT = 4_096
-"""Definitions kept at hand; a few KB each."""
+"""Definitions kept at hand beside the loaded set; a few KB each."""
 
 
 class Definitions:
@@ -25,25 +24,32 @@ class Definitions:
 
     def __init__(self) -> None:
         self._known: dict[str, Reflex] = {}
+        self.timeouts: dict[str, int] = {}  # in ms, by version, of those that were asked for lately
 
-    async def of(self, space: Space, versions: Collection[str]) -> dict[str, Reflex | str]:
-        """The reflex behind each version, or why this code has none. `enabled` is nothing a version knows."""
-        missing = [version for version in versions if version not in self._known]
+    async def of(self, space: Space, versions: Collection[str], loaded: Loaded | None) -> dict[str, Reflex | str]:
+        """The reflex behind each version, or why this code has none. Raises: StoreUnavailable."""
         told: dict[str, Reflex | str] = {}
-        if missing:
-            if len(self._known) + len(missing) > KEPT:
-                self._known.clear()
-            (rows,) = await space.look(Query(REFLEX_TEXT, keys=[(version,) for version in missing]))
-            for version, raw in rows:
-                told[str(version)] = self._read(str(version), raw)
         for version in versions:
-            told.setdefault(version, self._known.get(version, f"its definition {version[:12]} is not in the store"))
+            held = self._known.get(version) or (None if loaded is None else loaded.definition(version))
+            if held is not None:
+                told[version] = held
+        missing = [version for version in versions if version not in told]
+        if missing:
+            (rows,) = await space.look(texts_of(missing))
+            told.update((str(version), self._read(str(version), raw)) for version, raw in rows)
+        for version in versions:
+            told.setdefault(version, f"its definition {version[:12]} is not in the store")
+        if len(self.timeouts) + len(told) > KEPT:
+            self.timeouts.clear()
+        self.timeouts.update((v, one.policy.timeout_ms) for v, one in told.items() if isinstance(one, Reflex))
         return told
 
-    def _read(self, version: str, raw: object) -> Reflex | str:
-        assert isinstance(raw, bytes)
+    def _read(self, version: str, raw: bytes) -> Reflex | str:
         try:
-            self._known[version] = grammar.parse(codec.parse(raw, "a definition"), version[:12])
+            reflex = reflex_of(version, raw)
         except OnefoldError as fault:
             return f"this code does not read its definition: {fault}"
-        return self._known[version]
+        if len(self._known) >= KEPT:
+            self._known.clear()
+        self._known[version] = reflex
+        return reflex
