@@ -14,11 +14,12 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from onefold.almanac import START, clock_rule
+from onefold.reflex.advancing import committed
 from onefold.reflex.engine import Engine
+from onefold.reflex.grammar import parse
+from onefold.reflex.load import LoadedSet, loading
 from onefold.reflex.seams import Env, Task
-from onefold.reflex.tables import INTAKE, LEDGER, REFLEX_RUN, REFLEX_TEXT, STATE, TASK
-from onefold.reflex.watch import SET
+from onefold.reflex.tables import INTAKE, LEDGER, REFLEX_RUN, STATE, TASK
 from onefold.reflex.words import (
     ByHand,
     Json,
@@ -26,7 +27,6 @@ from onefold.reflex.words import (
     OnRun,
     OnSignal,
     OnWrite,
-    Policy,
     Reflex,
     Report,
     Selection,
@@ -37,9 +37,8 @@ from onefold.reflex.words import (
 from onefold.store.contract import Last, Put, Query, Space, Table, World
 from onefold.store.memory import MemoryWorld
 from onefold.store.sqlite import SqliteWorld
-from onefold.terms import codec
 from onefold.terms.errors import BadArguments, Fault
-from onefold.terms.ids import Principal, principal_text
+from onefold.terms.ids import Principal
 from onefold.terms.instant import down
 
 STORES = ("memory", "sqlite")
@@ -112,6 +111,10 @@ class Act:
 # --- reflexes ---------------------------------------------------------------------------------------
 
 
+WORDS = {"overlap": "overlap", "catch_up": "catchUp", "order": "order", "timeout_ms": "timeoutMs", "late_ms": "lateMs"}
+RETRY = {"retry_max": "max", "backoff": "backoff", "base_ms": "baseMs"}
+
+
 def reflex(
     id: str,
     on: Trigger | Mapping[str, Any],
@@ -125,41 +128,35 @@ def reflex(
     enabled: bool = True,
     **policy: Any,
 ) -> Reflex:
-    """A reflex as the grammar would give it. `on` may be a clock's clause."""
-    trigger = OnClock(on, clock_rule(on)) if isinstance(on, Mapping) else on
-    definition = {"id": id, "on": repr(on), "effect": effect, "input": input, "policy": repr(sorted(policy.items()))}
-    version = codec.digest(codec.canonical({**definition, "when": when, "select": repr(select)})).hex()
-    told = {"params": {} if params is None else params, "select": select, "when": when, "enabled": enabled}
-    return Reflex(
-        id, "It is there to be tested.", principal, trigger, effect, input, definition, version,
-        policy=Policy(**policy), **told,
-    )  # fmt: skip
+    """A reflex, read from its definition. `on` may be a clock's clause; `policy` has the words of `Policy`."""
+    definition: dict[str, Any] = {"id": id, "intent": "It is there to be tested.", "on": _on(on), "enabled": enabled}
+    definition["effect"] = {"name": effect} if input is None else {"name": effect, "input": input}
+    optional = {"as": principal, "when": when, "params": params}
+    definition |= {word: value for word, value in optional.items() if value is not None}
+    if select is not None:
+        key = {} if select.unit_key is None else {"unitKey": select.unit_key}
+        definition["select"] = {"query": select.query, "mode": select.mode, **key}
+    told = {WORDS[name]: value for name, value in policy.items() if name in WORDS}
+    retry = {RETRY[name]: value for name, value in policy.items() if name in RETRY}
+    if told or retry:
+        definition["policy"] = {**told, "retry": retry} if retry else told
+    return parse(definition)
 
 
-@dataclass(frozen=True)
-class Held:
-    """A set as `load` gives it."""
-
-    generation: int
-    by_id: Mapping[str, Reflex]
-
-    def watching(self, kind: str, subject: str, principal: Principal) -> list[Reflex]:
-        return [one for one in self.by_id.values() if one.principal == principal and _hears(one.on, kind, subject)]
-
-    def definition(self, version: str) -> Reflex | None:
-        return next((one for one in self.by_id.values() if one.version == version), None)
-
-
-def _hears(on: Trigger, kind: str, subject: str) -> bool:
+def _on(on: Trigger | Mapping[str, Any]) -> dict[str, Any]:
     match on:
-        case OnWrite(entity):
-            return (kind, subject) == ("write", entity)
+        case OnWrite(entity, op):
+            return {"fact": {"entity": entity} if op is None else {"entity": entity, "op": op}}
         case OnSignal(name):
-            return (kind, subject) == ("signal", name)
+            return {"fact": {"signal": name}}
         case OnRun(other):
-            return (kind, subject) == ("run", other)
+            return {"fact": {"run": other}}
+        case ByHand():
+            return {"manual": {}}
+        case OnClock(clause):
+            return {"clock": dict(clause)}
         case _:
-            return False
+            return {"clock": dict(on)}
 
 
 # --- the ground -------------------------------------------------------------------------------------
@@ -174,7 +171,6 @@ class At:
         self.now = T0
         self.rows = Rows()
         self.acts: dict[str, Act] = {"act": Act()}
-        self.generation = 0
         self.engines: list[Engine] = []
 
     async def space(self) -> Space:
@@ -202,23 +198,10 @@ class At:
 
     async def load(self, engine: Engine, reflexes: Iterable[Reflex], at: datetime | None = None) -> None:
         """Arm these, and nothing else, at an instant (now where none is given)."""
-        at_ms = down(self.now if at is None else at)
-        held = {one.id: one for one in sorted(reflexes, key=lambda one: one.id)}
-        self.generation += 1
-        (known,) = await (await self.space()).look(Query(STATE))
-        before = {row[0]: dict(zip(STATE.at, row, strict=True)) for row in known}
-        rows: list[Any] = [_state(SET, 0, at_ms, None, self.generation)]
-        for one in held.values():
-            rows.append(_armed(one, before.get(one.id), at_ms, self.generation))
-        rows += [(*(r | {"next_at": None}).values(),) for id, r in before.items() if id and id not in held]
-        texts = [(one.version, codec.canonical(dict(one.definition))) for one in held.values()]
-
-        def body() -> Any:
-            yield ()
-            return Last((Put(STATE, rows), Put(REFLEX_TEXT, texts)), None)
-
-        await (await self.space()).transact(body)
-        await engine.adopt(Held(self.generation, held))
+        held = list(reflexes)
+        begins = down(self.now if at is None else at)
+        generation = await committed(await self.space(), loading(held, begins))
+        await engine.adopt(LoadedSet(held, generation))
 
     async def signal(self, engine: Engine, name: str = "ping", payload: Json = None, **given: Any) -> str:
         principal = given.pop("principal", None)
@@ -293,7 +276,7 @@ class At:
                 return await space.transact(body)
 
         parts = await engine._opened()
-        parts.space = Holding()  # type: ignore[assignment]
+        parts.space = Holding()
 
     async def put_state(self, id: str, **cells: Any) -> None:
         """Write a row of `state` by hand, as older code or another process may have left it."""
@@ -305,28 +288,6 @@ class At:
             return Last((Put(STATE, [tuple(row.get(name) for name in STATE.at)]),), None)
 
         await (await self.space()).transact(body)
-
-
-def _state(id: str, enabled: int, at: int, clock: Any, generation: int) -> tuple[Any, ...]:
-    given = {"reflex": id, "principal": "-", "version": "", "enabled": enabled, "armed_at": at, "gen": generation}
-    mark, next_at = clock or (None, None)
-    given |= {"watermark": mark, "next_at": next_at}
-    return tuple(given.get(name) for name in STATE.at)
-
-
-def _armed(one: Reflex, before: dict[str, Any] | None, at: int, generation: int) -> tuple[Any, ...]:
-    clock = None
-    if isinstance(one.on, OnClock):
-        last = one.on.rule.latest(at)  # type: ignore[arg-type]
-        mark = START if last is None else last.key
-        if before is not None and before["gen"] == generation - 1 and before["watermark"] is not None:
-            mark = before["watermark"]
-        coming = one.on.rule.next(mark)
-        clock = (mark, None if coming is None else coming.at)
-    armed = before["armed_at"] if before and before["gen"] == generation - 1 and before["enabled"] else at
-    row = list(_state(one.id, int(one.enabled), armed, clock, generation))
-    row[STATE.at["principal"]], row[STATE.at["version"]] = principal_text(one.principal), one.version
-    return tuple(row)
 
 
 @asynccontextmanager

@@ -43,7 +43,7 @@ async def test_it_shows_the_members_by_name_and_what_each_would_be_charged(at: A
         ("ada", {"who": "ada", "of": "2026-03"}),
         ("ben", {"who": "ben", "of": "2026-03"}),
     ]
-    assert seen.tasks[0].shows == "act {'who': 'ada', 'of': '2026-03'}"
+    assert seen.tasks[0].shows == "act {'of': '2026-03', 'who': 'ada'}"
     assert [moment.isoformat() for moment in seen.next_occurrences[:3]] == [
         "2026-03-31T00:30:00+00:00",  # the 29th lost an hour in Vienna
         "2026-04-30T00:30:00+00:00",

@@ -31,8 +31,8 @@ async def fanned(at: At, rows: list[Any], select: Selection = EACH, **policy: An
 
 
 async def test_a_run_counts_the_tasks_that_were_written(at: At) -> None:
-    run = await fanned(at, [{"id": n} for n in range(500)], retry_max=0)
-    assert (run["state"], run["total"], run["due_at"]) == ("settled", 500, None)
+    run = await fanned(at, [{"id": n} for n in range(500)])
+    assert (run["state"], run["total"], run["due_at"]) == ("fanned", 500, None)
     assert len(await at.tasks()) == 500
 
 
@@ -96,7 +96,10 @@ async def test_no_rows_settle_at_once_and_are_announced(at: At) -> None:
         ([{"id": True}], "row 1 of the selection has no text or whole number as id, which tells its rows apart"),
         ([{"id": ""}], "row 1 of the selection has a id that is empty or longer than 512 bytes"),
         ([{"id": "x" * 513}], "row 1 of the selection has a id that is empty or longer than 512 bytes"),
-        ([{"id": 1, "at": set()}], "row 1 of the selection is not JSON: at: has the type set, which is not JSON; sent set()"),
+        (
+            [{"id": 1, "at": set()}],
+            "row 1 of the selection is not JSON: at: has the type set, which is not JSON; sent set()",
+        ),
         ([["id", 1]], "row 1 of the selection is a list, not an object"),
         ([{"id": 1, "x": "y" * (1 << 20)}], "row 1 of the selection has 1048591 bytes; at most 1048576 are taken"),
         ([{"id": n} for n in range(10_001)], "the selection gave more than 10000 rows; let it give fewer"),

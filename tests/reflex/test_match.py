@@ -22,7 +22,7 @@ async def woken(at: At) -> list[str]:
 
 async def test_insert_update_and_delete_are_distinct(at: At) -> None:
     engine = await at.engine()
-    own = [reflex(f"on_{op}", OnWrite("orders", op)) for op in ("insert", "update", "delete")]  # type: ignore[arg-type]
+    own = [reflex(f"on_{op}", OnWrite("orders", op)) for op in ("insert", "update", "delete")]
     await at.load(engine, [*own, reflex("any", OnWrite("orders")), reflex("other", OnWrite("refunds"))])
     for op in ("insert", "update"):
         await at.write(engine, "orders", {"id": 1}, op)
@@ -47,7 +47,7 @@ async def test_distinct_facts_are_never_dropped_as_repeats(at: At) -> None:
     for id in range(3):
         await at.write(engine, "members", {"id": id})
     await engine.advance(at.now)
-    assert [run["state"] for run in await at.runs()] == ["fanned"] * 3
+    assert [run["state"] for run in await at.runs()] == ["settled"] * 3
 
 
 async def test_a_fact_opens_one_run_of_a_reflex_however_often_it_is_matched(at: At) -> None:
@@ -259,7 +259,7 @@ async def test_what_a_person_repeats_while_it_runs_is_skipped_and_says_so(at: At
     await engine.advance(at.now)
     runs = await at.runs()
     assert [(run["reflex"], run["state"]) for run in runs] == [
-        ("a", "fanned"), ("a", "skipped"), ("b", "fanned"), ("b", "fanned"),
+        ("a", "settled"), ("a", "skipped"), ("b", "settled"), ("b", "settled"),
     ]  # fmt: skip
     assert runs[1]["note"] == "overlap: reflex_run_1 of this reflex has not settled yet"
 
@@ -293,7 +293,7 @@ async def test_a_fact_too_deep_is_parked_and_a_release_lets_it_pass_once(at: At)
     assert await engine.release(id, now=at.now) is True
     assert await engine.next_due(at.now) == at.now
     await at.settle(engine)
-    (fact,) = await at.facts()
+    (fact,) = await at.facts(kind="signal")
     assert (fact["state"], fact["released"]) == ("delivered", 1)
     assert [run["depth"] for run in await at.runs()] == [0]
     assert await engine.release(id, now=at.now) is False

@@ -95,7 +95,7 @@ class Acting:
         token = self._space.mint(TASK)
         timeouts = self._definitions.timeouts
         claiming = claim.claiming(self._now, free, tuple(self._effects), token, LEASE_MS, timeouts)
-        claimed = await _committed(self._space, claiming)
+        claimed: claim.Claimed = await _committed(self._space, claiming)
         self._told.moved |= bool(claimed.run or claimed.spent)
         return claimed
 
@@ -186,9 +186,7 @@ class Acting:
 
     async def _record(self, some: Sequence[Landing]) -> None:
         try:
-            told = await _committed(
-                self._space, record.recording(some, self._now, lambda: self._space.mint(INTAKE))
-            )
+            told = await _committed(self._space, record.recording(some, self._now, lambda: self._space.mint(INTAKE)))
         except HostError as fault:
             self._acts.unwritten.extend(some)
             self._fault = fault

@@ -151,9 +151,7 @@ class Advance:
         if not runs:
             return
         version = REFLEX_RUN.at["version"]
-        found = await self._parts.definitions.of(
-            self._space, {str(run[version]) for run in runs}, self._parts.loaded
-        )
+        found = await self._parts.definitions.of(self._space, {str(run[version]) for run in runs}, self._parts.loaded)
         gate = asyncio.Semaphore(min(SELECTING, self._limit))
         fans = await _all(lambda run: self.fan(run, found[str(run[version])], gate), runs)
         for some in fanout.gathered(fans):

@@ -26,7 +26,18 @@ from onefold.reflex.source import placed
 from onefold.reflex.tables import INTAKE, LEDGER, REFLEX_RUN
 from onefold.reflex.watch import Loaded
 from onefold.reflex.words import (
-    FACT, Draft, Fired, Ingested, Json, Preview, Reflex, Report, Signal, Write, fact_id, number_of
+    FACT,
+    Draft,
+    Fired,
+    Ingested,
+    Json,
+    Preview,
+    Reflex,
+    Report,
+    Signal,
+    Write,
+    fact_id,
+    number_of,
 )
 from onefold.store.contract import Done, Query, Space, Unknown, World
 from onefold.terms.errors import Contended, HostError, NotFound, OutcomeUnknown, StoreUnavailable, UnknownName
