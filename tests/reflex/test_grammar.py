@@ -91,6 +91,11 @@ def test_a_clock_is_what_almanac_takes(clause: Any, rule: type) -> None:
     assert on.clause == clause
 
 
+def test_nobody_is_null_or_not_said_and_never_a_word() -> None:
+    assert parse({**plain(), "as": None}).principal is None
+    assert parse({**plain(), "as": "None"}).principal == "None"
+
+
 def test_a_cells_letter_is_an_effect_by_its_shapes_name() -> None:
     assert parse(plain(effect="post.Room")).effect == "post.Room"
 
@@ -120,7 +125,7 @@ REFUSALS: list[tuple[dict[str, Any], str, str]] = [
     (whole(intent="Charge.\nMail."), "intent", "one line"),
     (whole(intent="Charge everybody. Then mail them."), "intent", "more than one sentence"),
     (whole(intent="a" * 301), "intent", "has 301 characters"),
-    ({**whole(), "as": None}, "as", "must be text; name who"),
+    (whole(**{"as": 7}), "as", "must be text; name who"),
     (whole(**{"as": ""}), "as", "must not be empty"),
     (whole(**{"as": "a\0"}), "as", "NUL"),
     (whole(params=[1]), "params", "is not an object"),

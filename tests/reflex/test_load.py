@@ -14,7 +14,7 @@ from onefold.reflex.load import LoadedSet, loading, reflex_of, reloading
 from onefold.reflex.tables import REFLEX_TEXT, STATE
 from onefold.reflex.words import Reflex
 from onefold.store.contract import Done, Last, Put
-from onefold.terms.errors import LoadRefused
+from onefold.terms.errors import LoadRefused, NotFound
 from onefold.terms.instant import down, moment
 from tests.reflex.definitions import plain
 from tests.reflex.ground import STORES, At, ground
@@ -290,6 +290,17 @@ async def test_a_refused_load_leaves_the_set_and_the_store_as_they_were(at: At) 
     assert (await at.table(STATE), await at.table(REFLEX_TEXT)) == before
     assert {edge.target for edge in engine.graph().edges} == set()
     assert [reflex.id for reflex in engine.graph().reflexes] == ["a"]
+
+
+async def test_what_changed_between_two_versions_is_read_from_the_store(at: At) -> None:
+    engine = await at.engine()
+    await engine.load([plain("a", effect="act", params={"n": 1})], NOON)
+    old = engine.graph().reflexes[0].version
+    await engine.load([plain("a", effect="act", params={"n": 2})], NOON)
+    new = engine.graph().reflexes[0].version
+    assert [str(change) for change in await engine.difference(old, new)] == ["params.n: 1 → 2"]
+    with pytest.raises(NotFound):
+        await engine.difference(old, "0" * 64)
 
 
 async def test_a_draft_is_anchored_and_arms_nothing(at: At) -> None:

@@ -7,6 +7,7 @@ Was wrong once: every `*.json` of a folder taken for definitions. A package.json
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Final
 
@@ -19,6 +20,7 @@ from onefold.reflex.source import in_text
 from onefold.terms.errors import Finding
 
 RULE: Final = "reflex"
+BYTE: Final = re.compile(r"is not JSON: .*\(byte (\d+)\)$")
 
 
 def is_definitions(raw: bytes) -> bool:
@@ -49,8 +51,17 @@ def _told(file: str, raw: bytes, items: Sequence[ReflexFinding]) -> list[Found]:
         problem, _, instead = item.problem.partition("; ")
         of = f"reflex {item.reflex}" if item.reflex else "this definition"
         where = f"In {of}, {item.path}" if item.path else f"{of[0].upper()}{of[1:]}"
-        told.append(Found(file, nearest_line(place, known), RULE, f"{where}: {problem}.", _sentence(instead)))
+        line = _broken(raw, item.problem) or nearest_line(place, known)
+        told.append(Found(file, line, RULE, f"{where}: {problem}.", _sentence(instead)))
     return told
+
+
+def _broken(raw: bytes, problem: str) -> int | None:
+    """The line where a text stops being JSON, as the reader told its byte."""
+    if "ends too early" in problem:
+        return raw.rstrip().count(b"\n") + 1
+    at = BYTE.search(problem)
+    return raw.count(b"\n", 0, int(at[1])) + 1 if at else None
 
 
 def _sentence(text: str) -> str:

@@ -15,9 +15,10 @@ from datetime import datetime
 from onefold.reflex import backfill, due, intake, watch, words
 from onefold.reflex.advancing import Advance, Parts, committed
 from onefold.reflex.backlog import Backlog
+from onefold.reflex.difference import Change, changes
 from onefold.reflex.gate import Known, Placed, admit, drafted, known_to
 from onefold.reflex.graph import Graph
-from onefold.reflex.load import LoadedSet, loading, reloading
+from onefold.reflex.load import LoadedSet, loading, reloading, texts_of
 from onefold.reflex.preview import NEXT
 from onefold.reflex.rehearsing import previewed
 from onefold.reflex.schema import draft_schema
@@ -40,6 +41,7 @@ from onefold.reflex.words import (
     number_of,
 )
 from onefold.store.contract import Done, Query, Space, Unknown, World
+from onefold.terms import codec
 from onefold.terms.errors import Contended, HostError, NotFound, OutcomeUnknown, StoreUnavailable, UnknownName
 from onefold.terms.ids import Principal, nearest
 from onefold.terms.instant import down, moment, up
@@ -107,6 +109,15 @@ class Engine:
     def draft(self, definition: Json, now: datetime) -> Draft:
         """A definition as it would be saved, with what is wrong with it. Arms nothing."""
         return drafted(definition, self._known(), down(now, what="now"))
+
+    async def difference(self, old: str, new: str) -> list[Change]:
+        """What changed between two versions, as runs name them. Raises: NotFound for one that was never loaded."""
+        (rows,) = await (await self._opened()).space.look(texts_of({old, new}))
+        found = {version: codec.parse(body) for version, body in rows}
+        for version in (old, new):
+            if version not in found:
+                raise NotFound("version", version)
+        return changes(found[old], found[new])
 
     def graph(self) -> Graph:
         """What wakes what in the set that is held."""

@@ -85,7 +85,7 @@ def parse(definition: Json, path: str = "") -> Reflex:
     reflex = Reflex(
         id=_id(raw.get("id", ""), ("id",), found) if "id" in raw else "",
         intent=_intent(raw["intent"], found) if "intent" in raw else "",
-        principal=_principal(raw["as"], found) if "as" in raw else None,
+        principal=_principal(raw.get("as"), found),
         on=on or ByHand(),
         effect=effect[0] if effect else "",
         input=effect[1] if effect else {},
@@ -206,7 +206,9 @@ def _intent(value: object, found: Findings) -> str:
 
 
 def _principal(value: object, found: Findings) -> str | None:
-    return _text(value, ("as",), found, "name who it runs as, or leave it out for nobody", MAX_ID_BYTES)
+    """Nobody is null, or not said."""
+    how = "name who it runs as, or leave it out for nobody"
+    return None if value is None else _text(value, ("as",), found, how, MAX_ID_BYTES)
 
 
 def _text(value: object, path: tuple[str, ...], found: Findings, how: str, limit: int = MAX_KEY_BYTES) -> str:

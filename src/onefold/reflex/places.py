@@ -12,12 +12,14 @@ from collections.abc import Collection, Mapping
 from typing import Final
 
 from onefold.terms.codec import below, parse
+from onefold.terms.errors import BadArguments
 
 TOKEN: Final = re.compile(rb'"(?:[^"\\]|\\.)*"|[{}\[\],:]|[^\s{}\[\],:"]+')
 
 
 def lines(raw: bytes, wanted: Collection[str]) -> Mapping[str, int]:
-    """The line, from 1, of each of these paths (`[2].policy.retry`): that of the key, or of the item in a list."""
+    """The line, from 1, of each of these paths (`[2].policy.retry`): that of the key, or of the item in a list. Of a
+    text that is no JSON, those before the place where it breaks."""
     found: dict[str, int] = {"": 1}
     stack: list[tuple[str, int | None]] = []  # the path of each open list or object; a list's next item, else None
     path, line, end = "", 1, 0
@@ -33,7 +35,10 @@ def lines(raw: bytes, wanted: Collection[str]) -> Mapping[str, int]:
             key_follows = stack[-1][1] is None
         elif text != b":" and text != b",":
             if key_follows:
-                path = below(stack[-1][0], parse(text))
+                try:
+                    path = below(stack[-1][0], str(parse(text)))
+                except BadArguments:
+                    break
                 key_follows = False
             elif stack and (at := stack[-1][1]) is not None:
                 path = below(stack[-1][0], at)
