@@ -10,9 +10,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from onefold.reflex.effects import effect
     from onefold.reflex.engine import Engine
     from onefold.reflex.part import Reflexes
     from onefold.reflex.seams import Query, Task
+    from onefold.reflex.selects import select
     from onefold.reflex.templates import CelTransform
     from onefold.reflex.words import Signal, Write
 
@@ -24,6 +26,8 @@ __all__ = [
     "Signal",
     "Task",
     "Write",
+    "effect",
+    "select",
 ]
 
 _WHERE = {
@@ -34,6 +38,8 @@ _WHERE = {
     "Signal": "words",
     "Task": "seams",
     "Write": "words",
+    "effect": "effects",
+    "select": "selects",
 }
 
 
