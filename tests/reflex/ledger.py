@@ -124,6 +124,7 @@ class Ledger:
                 "unit": unit,
                 "reflex": reflex,
                 "version": version,
+                "depth": cells.get("depth", 0),
             }
             tasks.append(task_row(**(mine | {"principal": whose, "at": self.now} | own)))
         await self.write(Append(REFLEX_RUN, [run]), Append(TASK, tasks))

@@ -16,10 +16,14 @@ from onefold.testing.broken.reflexes import LEASE_MS as LEASE
 from tests.reflex.ledger import RAISED, STORES, Ledger, ledger_on, number_of, task_row, unit_of
 
 
+async def prepare(ledger: Ledger) -> None:
+    await ledger.arm("r", "s")
+
+
 @pytest.fixture(params=STORES)
 async def ledger(request: pytest.FixtureRequest, place: Path) -> AsyncIterator[Ledger]:
     async with ledger_on(request.param, place) as ledger:
-        await ledger.arm("r", "s")
+        await prepare(ledger)
         yield ledger
 
 

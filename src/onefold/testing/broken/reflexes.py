@@ -7,8 +7,7 @@ Was wrong once: a twin that lost a row on every path. Each test caught it, and n
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Generator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Generator, Mapping, Sequence
 from typing import TypeVar
 
 from onefold.reflex import claim, execute, explain, overdue, record, retention
@@ -79,16 +78,3 @@ async def walked(space: Space, walk: Generator[tuple[Query, ...], tuple[Answer, 
     except StopIteration as end:
         found: T = end.value
         return found
-
-
-@dataclass(frozen=True, slots=True)
-class BrokenStages:
-    """A twin: its name, what is wrong with it, the stages, and the scenario that must fall over it."""
-
-    name: str
-    fault: str
-    make: Callable[[], Stages]
-    caught_by: str
-
-
-BROKEN_STAGES: tuple[BrokenStages, ...] = ()
