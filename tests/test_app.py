@@ -14,6 +14,7 @@ from pydantic import BaseModel
 
 import onefold
 from onefold import App, Run, actuator, blocking
+from onefold.host import borrow
 from onefold.terms.errors import BadArguments, LoadRefused, NotFound, NotOpen, RunFailed, StoreLocked
 from tests.guarantees.shop import Accepted, Deposit, bank, make
 
@@ -178,6 +179,8 @@ PAIRS = [
     (onefold.app.Runs, blocking.Runs),
     (onefold.app.Approvals, blocking.Approvals),
     (onefold.app.Parked, blocking.Parked),
+    (borrow.Borrow, blocking.Borrow),
+    (borrow.Custody, blocking.Custody),
 ]
 ONLY_ASYNC = {"asgi", "drain", "host", "parts", "said", "settled", "to_json"}
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from onefold.actuators.run import Run
     from onefold.actuators.stepping import Retry
     from onefold.app import App
+    from onefold.cell.shape import Cell
     from onefold.host.receipts import Receipt
     from onefold.kernel import port
     from onefold.kernel.module import Module
@@ -32,6 +33,7 @@ __all__ = [
     "Answer",
     "App",
     "Approved",
+    "Cell",
     "Decision",
     "Expired",
     "Failed",
@@ -57,6 +59,7 @@ _WHERE = {
     "Answer": "kernel.words",
     "App": "app",
     "Approved": "actuators.outcomes",
+    "Cell": "cell.shape",
     "Decision": "kernel.words",
     "Expired": "actuators.outcomes",
     "Failed": "terms.errors",

@@ -38,12 +38,15 @@ __tracebackhide__ = True  # a failing test shows the test's own lines
 
 if TYPE_CHECKING:
     from onefold import blocking
+    from onefold.cell.shape import Cell
+    from onefold.host.borrow import Borrow, Custody
 
 I = TypeVar("I")  # noqa: E741 - the input
 O = TypeVar("O")  # noqa: E741 - the output
 E = TypeVar("E")
 R = TypeVar("R")
 V = TypeVar("V")
+C = TypeVar("C", bound="Cell")
 M = TypeVar("M", bound=Module[Any, Any, Any, Any, Any])
 Scope = Any
 Receive = Any
@@ -243,6 +246,20 @@ class App:
         BadArguments, KeyConflict, TooLarge.
         """
         return await self.host.fork(module, key, to, id=id, upto=upto, caller=self.caller)
+
+    # --- cells ------------------------------------------------------------------------------
+
+    def cell(self, shape: type[C], id: str) -> Borrow[C]:
+        """A cell by its name, from anywhere; no I/O."""
+        from onefold.host.borrow import Borrow
+
+        return Borrow(self.host, self.caller, shape, id)
+
+    def open(self, shape: type[C], id: str) -> Custody[C]:
+        """`async with app.open(Room, "room-7") as room`: begun if need be, and nobody else's until the block ends."""
+        from onefold.host.borrow import Custody
+
+        return Custody(self.host, self.caller, shape, id)
 
     # --- runs, approvals, what is parked ------------------------------------------------------
 

@@ -16,7 +16,7 @@ import threading
 from collections.abc import Coroutine, Sequence
 from datetime import datetime, timedelta
 from types import TracebackType
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from onefold import app as awaited
 from onefold.actuators.blocking import Database, Run
@@ -32,15 +32,20 @@ from onefold.kernel.module import Module
 from onefold.kernel.prune import Pruned
 from onefold.terms.errors import NotOpen
 
+if TYPE_CHECKING:
+    from onefold.cell.shape import Cell
+    from onefold.host.borrowed import Borrow, Custody
+
 __tracebackhide__ = True  # a failing test shows the test's own lines
 
-__all__ = ["App", "Database", "Receipt", "Run"]
+__all__ = ["App", "Borrow", "Custody", "Database", "Receipt", "Run"]
 
 I = TypeVar("I")  # noqa: E741 - the input
 O = TypeVar("O")  # noqa: E741 - the output
 E = TypeVar("E")
 R = TypeVar("R")
 V = TypeVar("V")
+C = TypeVar("C", bound="Cell")
 T = TypeVar("T")
 
 
@@ -176,6 +181,18 @@ class App:
         """Begin the actor `to` with the facts of `key`, all of them or the first `upto`; their digest in hex."""
         return self.wait_for(self.awaited.fork(module, key, to, id=id, upto=upto))
 
+    def cell(self, shape: type[C], id: str) -> Borrow[C]:
+        """A cell by its name, from anywhere; no I/O."""
+        from onefold.host.borrowed import Borrow
+
+        return Borrow(self.wait_for, self.awaited.cell(shape, id))
+
+    def open(self, shape: type[C], id: str) -> Custody[C]:
+        """`with app.open(Room, "room-7") as room`: begun if need be, and nobody else's until the block ends."""
+        from onefold.host.borrowed import Custody
+
+        return Custody(self.wait_for, self.awaited.open(shape, id))
+
     @property
     def runs(self) -> Runs:
         return Runs(self)
@@ -307,3 +324,12 @@ class Blobs(_Verbs):
 
     def get(self, digest: str) -> bytes:
         return self._app.wait_for(self._app.awaited.blobs.get(digest))
+
+
+def __getattr__(name: str) -> Any:
+    """Loaded when first asked for: a script without cells starts without them."""
+    if name not in ("Borrow", "Custody"):
+        raise AttributeError(f"module 'onefold.blocking' has no attribute {name!r}")
+    from onefold.host import borrowed
+
+    return getattr(borrowed, name)

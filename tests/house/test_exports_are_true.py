@@ -34,7 +34,7 @@ def test_a_public_room_says_what_is_public(room: str) -> None:
 
 def test_each_error_of_the_tree_can_be_imported_by_its_public_name() -> None:
     public = importlib.import_module("onefold.errors")
-    trees = [importlib.import_module(f"onefold.terms.{name}") for name in ("errors", "damage")]
+    trees = [importlib.import_module(f"onefold.terms.{name}") for name in ("errors", "damage", "turns")]
     drawn = {
         name: value
         for tree in trees

@@ -18,6 +18,7 @@ DOORS = {
     "host": "the driver: a fault of one part must not stop the clock of all",
     "node": "a module's own fault is its caller's answer, and takes no other turn of the batch along",
     "store": "one party's fault is its own outcome, and takes no other body of the commit along",
+    "program": "what a method of a cell raises is its turn's verdict, and stored as one",
     "actuators": "effect execution: every fault of a step becomes a row",
     "reflex": "what a template, a selection or an effect raises is a row of its own run, and stops no other",
     "serve": "every fault becomes a problem that a caller can read",

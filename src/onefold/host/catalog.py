@@ -8,19 +8,24 @@ another application.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard
 
 from onefold.actuators.declare import Actuator
 from onefold.host.config import Person
 from onefold.kernel.module import Module
 from onefold.kernel.port import DELIVER, Port
-from onefold.reflex.part import Reflexes
 from onefold.terms.errors import Finding, LoadRefused, UnknownName
 from onefold.terms.ids import nearest
 
-Part = Actuator[Any, Any] | Module[Any, Any, Any, Any, Any] | Port[Any, Any] | Reflexes
+if TYPE_CHECKING:
+    from onefold.cell.module import Cells
+    from onefold.cell.shape import Cell, Shape
+    from onefold.reflex.part import Reflexes
+
+Part: TypeAlias = "Actuator[Any, Any] | Module[Any, Any, Any, Any, Any] | Port[Any, Any] | Reflexes | type[Cell]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +38,14 @@ class Catalog:
     ports: Mapping[str, Port[Any, Any]]
     people: Mapping[str, Person]
     reflexes: Sequence[Reflexes] = ()
+    cells: Mapping[str, Cells] = field(default_factory=dict)
+
+    def shape(self, name: str) -> Shape:
+        """Raises: UnknownName with the nearest name."""
+        found = self.cells.get(name)
+        if found is None:
+            raise UnknownName("shape", name, nearest(name, self.cells))
+        return found.shape
 
     def actuator(self, name: str) -> Actuator[Any, Any]:
         """Raises: UnknownName with the nearest name."""
@@ -55,6 +68,7 @@ def catalog(parts: Iterable[object], people: Mapping[str, Person], title: str = 
     modules: dict[str, Module[Any, Any, Any, Any, Any]] = {}
     ports: dict[str, Port[Any, Any]] = {}
     reflexes: list[Reflexes] = []
+    cells: dict[str, Cells] = {}
     findings: list[Finding] = []
     for part in parts:
         if isinstance(part, Actuator):
@@ -63,10 +77,14 @@ def catalog(parts: Iterable[object], people: Mapping[str, Person], title: str = 
             _add(modules, part.name, part, "module", findings, actuators)
         elif isinstance(part, Port):
             _add(ports, part.name, part, "port", findings, {})
-        elif isinstance(part, Reflexes):
+        elif _is_reflexes(part):
             reflexes.append(part)
+        elif _is_cell(part):
+            _add_cell(cells, part, findings)
         else:
-            findings.append(Finding(repr(part), "is no part of an app; give it actuators, modules, ports and Reflexes"))
+            findings.append(
+                Finding(repr(part), "is no part of an app; give it actuators, modules, cells, ports and Reflexes")
+            )
     for module in modules.values():
         try:
             module.check()
@@ -79,7 +97,7 @@ def catalog(parts: Iterable[object], people: Mapping[str, Person], title: str = 
     findings.extend(_twice(reflexes))
     if findings:
         raise LoadRefused(findings)
-    return Catalog(title, actuators, modules, ports, people, tuple(reflexes))
+    return Catalog(title, actuators, modules, ports, people, tuple(reflexes), cells)
 
 
 def _twice(parts: Sequence[Reflexes]) -> Iterable[Finding]:
@@ -108,6 +126,31 @@ def _unheard(module: Module[Any, Any, Any, Any, Any], modules: Mapping[str, Any]
         elif not hearer.hears(body):
             problem = f"owes {body.__name__} to {port!r}, and {name!r} does not take it; add it to its events"
             yield Finding(f"module {module.name}", problem)
+
+
+def _is_reflexes(part: object) -> TypeGuard[Reflexes]:
+    """Asked of a class that is loaded only where somebody has one: an app without reflexes starts without that room."""
+    room = sys.modules.get("onefold.reflex.part")
+    return room is not None and isinstance(part, room.Reflexes)
+
+
+def _is_cell(part: object) -> TypeGuard[type[Cell]]:
+    """As above, for shapes."""
+    room = sys.modules.get("onefold.cell.shape")
+    return room is not None and isinstance(part, type) and issubclass(part, room.Cell)
+
+
+def _add_cell(cells: dict[str, Cells], part: type[Cell], findings: list[Finding]) -> None:
+    from onefold.cell.module import Cells
+    from onefold.cell.shape import shape_of
+
+    try:
+        made = Cells(shape_of(part))
+        made.check()
+    except LoadRefused as refused:
+        findings.extend(refused.findings)
+    else:
+        _add(cells, made.name, made, "shape", findings, {})
 
 
 def _add(

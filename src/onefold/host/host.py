@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import re
 import secrets  # noqa: TID251 - minted here, once, and handed down
-from collections.abc import AsyncIterator, Callable, Sequence
-from typing import Any
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any
 
 from onefold.actuators.executing import run_pass
 from onefold.actuators.tables import RUNS, beside
@@ -37,8 +38,12 @@ from onefold.kernel.port import Port, Posting, StandIn
 from onefold.kernel.tables import ALARM
 from onefold.kernel.twice import twice
 from onefold.reflex.tables import LEDGER
-from onefold.store.contract import AuthorSpace, World
+from onefold.store.contract import AuthorSpace, Schema, World
 from onefold.terms.errors import Finding, LoadRefused, NotFound, OnefoldError
+
+if TYPE_CHECKING:
+    from onefold.cell.module import Cells
+    from onefold.host.cells import CellVerbs
 
 _PLACE = re.compile(r"-?[0-9]{1,19}")  # not isdigit, which takes a raised two; a row's number may be below zero
 COUNTED_MS = 5_000  # how old the count of what is parked may be in an answer to a probe
@@ -73,6 +78,13 @@ class Host(ModuleVerbs, ForkVerbs, RunVerbs, RerunVerbs, ApprovalVerbs, ParkedVe
         self._live = Live(clock)
         self._counted = (-COUNTED_MS, 0)
 
+    @cached_property
+    def cells(self) -> CellVerbs:
+        """The verbs on cells. That room is loaded by whoever asks first."""
+        from onefold.host.cells import CellVerbs
+
+        return CellVerbs(self._core, self._chance, self.actors)
+
     @property
     def signing(self) -> Sequence[bytes]:
         """What links and callbacks are signed with: the first signs, all are accepted."""
@@ -98,10 +110,12 @@ class Host(ModuleVerbs, ForkVerbs, RunVerbs, RerunVerbs, ApprovalVerbs, ParkedVe
         if self._twice:
             modules = [twice(module) for module in modules]
         core.ports.update(standing_ports(core, modules, posts))
+        schemas, ready = _of_cells(self.catalog.cells)
         core.keep(
             MAIN,
-            modules,
-            schemas=(RECKONINGS, LEDGER),
+            [*modules, *self.catalog.cells.values()],
+            schemas=(RECKONINGS, LEDGER, *schemas),
+            ready=ready,
             resting={module.name for module in modules if module.mostly_sleeps},
             windows=core.windows,
         )
@@ -115,6 +129,15 @@ class Host(ModuleVerbs, ForkVerbs, RunVerbs, RerunVerbs, ApprovalVerbs, ParkedVe
                 ready=_migrating(actuator.migrations),
             )
         self._open_runs()
+        reckoning = self._beside()
+        core.heard.append(self._live.heard)
+        await core.space(MAIN)
+        core.start()
+        reckoning.start(modules)
+
+    def _beside(self) -> Reckoning:
+        """What runs beside the driver, and ends before the store does."""
+        core = self._core
         janitor = Janitor(core, self._forget_run)
         core.closing.append(janitor.round.stop)
         core.beside_idle.append(lambda: janitor.round.idle)
@@ -125,10 +148,7 @@ class Host(ModuleVerbs, ForkVerbs, RunVerbs, RerunVerbs, ApprovalVerbs, ParkedVe
         core.closing.append(blobs.round.stop)
         core.beside_idle.append(lambda: blobs.round.idle)
         core.driver.janitor = lambda: janitor.beat() | blobs.beat()
-        core.heard.append(self._live.heard)
-        await core.space(MAIN)
-        core.start()
-        reckoning.start(modules)
+        return reckoning
 
     def _keep_ports(self, notify: Port[Any, Any] | None, alert: Port[Any, Any] | None) -> None:
         """The ports that are the host's own. Raises: LoadRefused where a part has the name of one."""
@@ -150,6 +170,8 @@ class Host(ModuleVerbs, ForkVerbs, RunVerbs, RerunVerbs, ApprovalVerbs, ParkedVe
         """Stop cleanly: no new claims, what is on its way finishes within the grace, files are closed."""
         self._live.close()
         await self._core.stop(grace_s)
+        if "cells" in self.__dict__:
+            self.cells.close()
 
     @property
     def rung(self) -> int:
@@ -179,6 +201,8 @@ class Host(ModuleVerbs, ForkVerbs, RunVerbs, RerunVerbs, ApprovalVerbs, ParkedVe
         """Let go of everything as a kill would. For tests."""
         self._live.close()
         await self._core.abandon()
+        if "cells" in self.__dict__:
+            self.cells.close()
 
     # --- looking ----------------------------------------------------------------------------
 
@@ -228,6 +252,16 @@ class Host(ModuleVerbs, ForkVerbs, RunVerbs, RerunVerbs, ApprovalVerbs, ParkedVe
 
     async def _author_space(self, name: str) -> AuthorSpace:
         return await self._core.space(self.catalog.actuator(name).name)
+
+
+def _of_cells(cells: Mapping[str, Cells]) -> tuple[tuple[Schema, ...], Callable[[AuthorSpace], Any] | None]:
+    """The tables that cells need, and what numbers their shapes. Nothing of that room is loaded where there are none."""
+    if not cells:
+        return (), None
+    from onefold.cell.numbers import SHAPES
+    from onefold.host.cells import number_shapes
+
+    return (SHAPES,), partial(number_shapes, list(cells.values()))
 
 
 def _migrating(statements: Sequence[str]) -> Callable[[AuthorSpace], Any]:

@@ -1,0 +1,260 @@
+"""host.cells - the verbs on cells: spawn, turn, run, read, get, capture, evict, retire, list.
+
+For: one event of a cell into one fold, programs run beside the loop on a draft, and what is told of both.
+Never: decides (cell.module does); keeps a draft between two turns; begins a cell that nobody asked to begin.
+Was wrong once: a program's changes written as they came out. A turn that came between was overwritten by them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
+from typing import Any
+
+from onefold.cell.module import Cells, checked, everything, refused
+from onefold.cell.numbers import earlier, numbered
+from onefold.cell.shape import Shape
+from onefold.cell.words import Call, Capture, Ended, Event, Record, Retire, Spawn, Told, Turn
+from onefold.host.caller import Caller
+from onefold.host.core import MAIN, Core
+from onefold.host.gates import Gates
+from onefold.host.modules import Page, decided
+from onefold.program.calling import raised
+from onefold.program.handles import Handles
+from onefold.program.monty import Interpreter
+from onefold.program.source import read as parsed
+from onefold.program.words import LIMITS, OneCall, Statements, Stopped
+from onefold.store.contract import AuthorSpace, Done, Last, Refused
+from onefold.terms.codec import Json, canonical, digest
+from onefold.terms.errors import BadArguments, Contended, Fault, NotFound, OutcomeUnknown
+from onefold.terms.ids import ActorId, check_text, door_id
+from onefold.terms.instant import moment
+from onefold.terms.turns import failed
+
+SEED_BYTES = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """A cell as it is: its record, and its fields as JSON, those nobody set by their default."""
+
+    record: Record
+    state: dict[str, Json]
+
+
+class CellVerbs:
+    """Verbs on cells. `holder` is whoever has custody of it; None for a borrow."""
+
+    def __init__(self, core: Core, chance: Callable[[int], bytes], actors: Callable[..., Awaitable[Page[Any]]]) -> None:
+        self._core = core
+        self._chance = chance
+        self._actors = actors
+        self._gates = Gates()
+        self._interpreter = Interpreter()
+
+    def close(self) -> None:
+        """End the workers that run programs."""
+        self._interpreter.close()
+
+    async def spawn(self, shape: str, id: str, *, key: str | None = None, caller: Caller) -> str:
+        """ "spawned", or "resident" where it was there already."""
+        caller.need("call", "beginning a cell")
+        at = self._cell(shape, id, caller)
+        told = await self._fold(at, Spawn(self._key(key), id), ["spawn"], None)
+        return told.outcome
+
+    async def retire(self, shape: str, id: str, *, key: str | None = None, caller: Caller, holder: Any = None) -> None:
+        """It exists no longer. Raises: NotFound."""
+        caller.need("call", "retiring a cell")
+        at = self._cell(shape, id, caller)
+        told = await self._fold(at, Retire(self._key(key), id), ["retire"], holder)
+        if told.outcome == "absent":
+            raise NotFound(shape, id)
+
+    async def turn(
+        self,
+        shape: str,
+        id: str,
+        method: str,
+        arguments: Json,
+        *,
+        key: str | None = None,
+        caller: Caller,
+        holder: Any = None,
+    ) -> Turn:
+        """One method, one commit. Raises: NotFound, BadArguments before anything was written, TurnFailed."""
+        caller.need("call", "a turn of a cell")
+        at, known = self._cell(shape, id, caller), self._shape(shape)
+        found = known.method(method)
+        if found.for_programs_only:
+            raise BadArguments([Fault("method", "takes or gives handles, which only a program can hold", method)])
+        found.checked(arguments)
+        event = Call(self._key(key), id, method, dict(arguments))
+        told = await self._fold(at, event, ["call", method, arguments], holder)
+        return self._turn(known, told, id)
+
+    async def program(
+        self, shape: str, id: str, source: str, *, key: str | None = None, caller: Caller, holder: Any = None
+    ) -> Turn:
+        """A program, atomically. Raises: NotFound, TurnFailed and its cases, OutOfTime."""
+        caller.need("call", "a turn of a cell")
+        at, known = self._cell(shape, id, caller), self._shape(shape)
+        if not isinstance(source, str):
+            raise BadArguments([Fault("program", "must be text", source)])
+        record = await self._record(at)
+        program = parsed(source, known.scope(known.draft(record, None), Handles()), LIMITS)
+        if isinstance(program, Stopped):
+            raise failed({"kind": program.kind, **program.told, "ran": program.ran, "of": program.of})
+        key, content = self._key(key), ["program", source]
+        if isinstance(program, OneCall):
+            event = Call(key, id, program.name, dict(program.arguments))
+            return self._turn(known, await self._fold(at, event, content, holder), id)
+        alone = holder if holder is not None else object()
+        async with self._gates.held(at, alone):
+            while True:
+                ended = await self._ended(at, known, program, key)
+                told = await self._fold(at, ended, content, alone)
+                if told.outcome != "contended":
+                    return self._turn(known, told, id)
+
+    async def read(self, shape: str, id: str, *, caller: Caller) -> Seen:
+        """The committed record. Raises: NotFound where it never was, or was retired."""
+        record = await self._record(self._cell(shape, id, caller))
+        known = self._shape(shape)
+        if not record.exists and not known.on_demand:
+            raise NotFound(shape, id)
+        return Seen(record, everything(record, known))
+
+    async def get(self, shape: str, id: str, field: str, *, caller: Caller) -> tuple[bool, Json]:
+        """Whether a field was ever set, and its value. Raises: NotFound, Undeclared."""
+        self._shape(shape).field(field)
+        record = (await self.read(shape, id, caller=caller)).record
+        return field in record.fields, record.fields.get(field)
+
+    async def capture(
+        self,
+        shape: str,
+        id: str,
+        fields: Mapping[str, Json],
+        *,
+        base: int | None = None,
+        key: str | None = None,
+        caller: Caller,
+        holder: Any = None,
+    ) -> Seen:
+        """Set fields in one commit; the record after it. Raises: NotFound, Undeclared, BadArguments; Contended where the
+        record is no longer the one after `base` changes.
+        """
+        caller.need("call", "a turn of a cell")
+        at, known = self._cell(shape, id, caller), self._shape(shape)
+        if not isinstance(fields, Mapping):
+            raise BadArguments([Fault("set", "must be an object of fields", fields)])
+        event = Capture(self._key(key), id, checked(known, fields), base)
+        told = await self._fold(at, event, ["capture", dict(fields)], holder)
+        if told.outcome == "contended":
+            raise Contended(f"{shape} {id}")
+        if told.outcome == "absent":
+            raise NotFound(shape, id)
+        return await self.read(shape, id, caller=caller)
+
+    async def evict(self, shape: str, id: str, *, caller: Caller) -> str:
+        """ "evicted" from memory, or "absent" there. What it owns is kept; one in a turn finishes it first."""
+        at = self._cell(shape, id, caller)
+        await self._gates.open(at)
+        return "evicted" if self._core.node.evict(at) else "absent"
+
+    async def take(self, shape: str, id: str, *, caller: Caller, holder: object) -> None:
+        """Custody: from now on nobody else has a turn of it. Begins it where it is not there."""
+        caller.need("call", "opening a cell")
+        at = self._cell(shape, id, caller)
+        await self._gates.take(at, holder)
+        try:
+            await self._fold(at, Spawn(self._key(None), id), ["spawn"], holder)
+        except BaseException:
+            self._gates.let_go(at, holder)
+            raise
+
+    async def let_go(self, shape: str, id: str, *, caller: Caller, holder: object) -> None:
+        """The end of custody: it leaves memory, and others have turns again."""
+        at = self._cell(shape, id, caller)
+        self._core.node.evict(at)
+        self._gates.let_go(at, holder)
+
+    def now(self) -> datetime:
+        """The host's clock."""
+        return moment(self._core.clock.now())
+
+    async def list(
+        self, shape: str, *, prefix: str = "", limit: int = 100, after: str | None = None, caller: Caller
+    ) -> Page[dict[str, Any]]:
+        """A page of {"key", "alarm"} of the caller's cells of a shape, retired ones too."""
+        self._shape(shape)
+        return await self._actors(shape, prefix=prefix, limit=limit, after=after, caller=caller)
+
+    # --- inside ---------------------------------------------------------------------------------
+
+    def _shape(self, name: str) -> Shape:
+        return self._core.catalog.shape(name)
+
+    def _cell(self, shape: str, id: str, caller: Caller) -> ActorId:
+        return ActorId(self._shape(shape).name, caller.principal, check_text(id, "id"))
+
+    def _key(self, key: str | None) -> str:
+        """A turn without a key of its caller's counts as often as it is sent."""
+        return self._chance(16).hex() if key is None else check_text(key, "key")
+
+    async def _record(self, at: ActorId) -> Record:
+        record: Record = await self._core.node.read(at)
+        return record
+
+    async def _fold(self, at: ActorId, event: Event, content: Json, holder: Any) -> Told:
+        """One fold, its reply. What it is told by is `content`: a program is the same one whatever it came to."""
+        await self._gates.open(at, holder)
+        decide = self._core.node.kind(at.kind).module.decide
+        told: Told = await self._core.node.fold(
+            at, door_id(event.id), digest(canonical(content)), partial(decided, decide, event)
+        )
+        self._core.point("before-reply")
+        return told
+
+    async def _ended(self, at: ActorId, shape: Shape, program: Statements, key: str) -> Ended:
+        """Run a program on a draft of the committed record, in a thread. Raises: OutOfTime."""
+        record, now = await self._record(at), moment(self._core.clock.now())
+        draft = shape.draft(record, now)
+        seed = int.from_bytes(digest(f"{at.kind}\0{at.key}\0{key}".encode())[:SEED_BYTES], "big")
+        scope = shape.scope(draft, Handles())
+        verdict = await asyncio.to_thread(self._interpreter.run, program, scope, now, seed, LIMITS)
+        if isinstance(verdict, Stopped):
+            return Ended(key, at.key, record.changes, {}, refused(verdict))
+        try:
+            fields = shape.changed(draft, record)
+        except BadArguments as bad:
+            return Ended(key, at.key, record.changes, {}, refused(raised(bad, verdict.ran, verdict.ran)))
+        return Ended(key, at.key, record.changes, fields, Told("done", verdict.value, verdict.ran))
+
+    def _turn(self, shape: Shape, told: Told, id: str) -> Turn:
+        if told.outcome == "absent":
+            raise NotFound(shape.name, id)
+        if told.error is not None:
+            raise failed(told.error)
+        return Turn(shape.branch(told.value), told.value, told.ran)
+
+
+async def number_shapes(cells: Sequence[Cells], space: AuthorSpace) -> None:
+    """Give each shape the number it has in this store. Raises: LoadRefused where a type changed without an upgrade."""
+    for cell in cells:
+
+        def body(cell: Cells = cell) -> Any:
+            (rows,) = yield (earlier(cell.shape),)
+            found, append = numbered(cell.shape, rows)
+            return Last(() if append is None else (append,), found)
+
+        outcome = await space.transact(body)
+        if isinstance(outcome, Refused):
+            raise outcome.error
+        if not isinstance(outcome, Done):
+            raise OutcomeUnknown(f"the number of shape {cell.shape.name} in {MAIN}")
+        cell.numbered = outcome.value
