@@ -5,10 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from hypothesis import given
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 
+from onefold.reflex.grammar import anchored, parse
 from onefold.reflex.schema import draft_schema
 from onefold.reflex.words import ByHand
+from onefold.terms.errors import LoadRefused
+from onefold.terms.instant import Instant
+from tests.reflex.definitions import definitions
 from tests.reflex.ground import Act, ground, reflex
 
 MONTHLY = {"clock": {"every": "month", "on": 31, "at": "02:30", "tz": "Europe/Vienna"}}
@@ -58,6 +63,7 @@ SCHEMA: dict[str, Any] = draft_schema(
     ["billing.charge-due"],
 )
 JUDGE = Draft202012Validator(SCHEMA)
+OPEN = Draft202012Validator(draft_schema())
 
 
 def test_it_is_a_schema() -> None:
@@ -71,8 +77,29 @@ def test_it_takes_what_can_be_loaded(draft: dict[str, Any]) -> None:
     assert list(JUDGE.iter_errors(draft)) == []
 
 
+@pytest.mark.parametrize("draft", TAKEN)
+def test_the_grammar_takes_it_too(draft: dict[str, Any]) -> None:
+    assert parse(draft).definition == draft
+
+
+@pytest.mark.parametrize("draft", [draft for draft in REFUSED if "enabled" not in draft])
+def test_the_grammar_refuses_it_too(draft: dict[str, Any]) -> None:
+    with pytest.raises(LoadRefused):
+        parse(draft)
+
+
+@given(definitions())
+def test_whatever_the_grammar_takes_the_schema_takes(definition: dict[str, Any]) -> None:
+    """With the names open: which effects there are is the host's to say."""
+    draft = {word: value for word, value in definition.items() if word != "enabled"}
+    parse(draft)
+    assert list(OPEN.iter_errors(draft)) == []
+
+
 def test_a_draft_may_be_timed_from_when_it_is_saved() -> None:
-    assert JUDGE.is_valid({**SMALL, "on": {"clock": {"in": "2 minutes"}}})
+    draft = {**SMALL, "on": {"clock": {"in": "2 minutes"}}}
+    assert JUDGE.is_valid(draft)
+    assert JUDGE.is_valid(anchored(draft, Instant(0))), "and so is what it is saved as"
 
 
 @pytest.mark.parametrize("draft", REFUSED)

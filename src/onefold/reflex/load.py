@@ -107,18 +107,17 @@ def loading(reflexes: Iterable[Reflex], at: Instant) -> Body[int]:
         edited = {old[id][_VERSION] for id, r in coming.items() if id in old and old[id][_VERSION] != r.version}
         clauses = yield from _clauses(cast("set[str]", edited))
         kept = {id: row for id, row in old.items() if row[_GEN] == generation}
-        left = [_set(row, {_NEXT: None}) for id, row in kept.items() if id not in coming]
-        states = [_state(old.get(id), kept.get(id), reflex, clauses, at) for id, reflex in coming.items()]
-        same = not left and all(_same(kept.get(cast("str", state[0])), state) for state in states)
+        left = [_left(row) for id, row in kept.items() if id not in coming]
+        same = not left and all(id in kept and kept[id][:_ARMED] == _known(reflex) for id, reflex in coming.items())
         generation += not same
-        states = [_set(state, {_GEN: generation}) for state in states]
+        states = [_state(old.get(id), kept.get(id), r, clauses, at, generation) for id, r in coming.items()]
         moved = [state for state in (*states, *left) if old.get(cast("str", state[0])) != state]
         writes: list[Write] = []
         if not same:
             told = {row[_VERSION] for row in kept.values()}
             texts = {r.version: canonical(r.definition, parsed=True) for r in coming.values() if r.version not in told}
             writes += [Append(REFLEX_TEXT, list(texts.items()), met="keep")] if texts else []
-            moved.append(_set(whole, {_GEN: generation}))
+            moved.append((*whole[:_GEN], generation, *whole[_GEN + 1 :]))
         writes += [Put(STATE, moved)] if moved else []
         return Last(tuple(writes), generation)
 
@@ -138,20 +137,23 @@ def _clauses(versions: Iterable[str]) -> Generator[tuple[Verb, ...], tuple[Answe
     return found
 
 
-def _set(row: Row, cells: Mapping[int, Cell]) -> Row:
-    return tuple(cells.get(n, cell) for n, cell in enumerate(row))
+def _known(reflex: Reflex) -> Row:
+    """What its row says of itself: the columns before `armed_at`. Where they changed, the set did."""
+    return reflex.id, principal_text(reflex.principal), reflex.version, int(reflex.enabled)
 
 
-def _same(before: Row | None, state: Row) -> bool:
-    """Whether it was in the set already, for the same principal, in the same version, enabled or not as it is now."""
-    return before is not None and before[:_ARMED] == state[:_ARMED]
+def _left(row: Row) -> Row:
+    """A row whose reflex is in the set no more: it keeps its generation, and rings never again."""
+    return (*row[:_NEXT], None, *row[_NEXT + 1 :])
 
 
-def _state(before: Row | None, kept: Row | None, reflex: Reflex, clauses: Mapping[str, bytes], at: Instant) -> Row:
-    """Its row, but for the generation. `before`: what the store has of it; `kept`: the same, if it is in the set."""
-    principal, enabled = principal_text(reflex.principal), int(reflex.enabled)
+def _state(
+    before: Row | None, kept: Row | None, reflex: Reflex, clauses: Mapping[str, bytes], at: Instant, generation: int
+) -> Row:
+    """Its row. `before`: what the store has of it; `kept`: the same, if it is in the set."""
+    known = _known(reflex)
     armed, mark, next_at = at, None, None
-    goes_on = kept is not None and kept[_PRINCIPAL] == principal and kept[_ENABLED] >= enabled  # type: ignore[operator]
+    goes_on = kept is not None and kept[_PRINCIPAL] == known[_PRINCIPAL] and bool(kept[_ENABLED] or not reflex.enabled)
     if kept is not None and goes_on:
         armed = Instant(cast("int", kept[_ARMED]))
     if isinstance(reflex.on, OnClock):
@@ -162,9 +164,7 @@ def _state(before: Row | None, kept: Row | None, reflex: Reflex, clauses: Mappin
             mark = _baseline(rule, mark, at)
         coming = rule.next(mark)
         next_at = None if coming is None else coming.at
-    swept = None if before is None else before[_SWEPT]
-    told = {_ARMED: armed, _MARK: mark, _NEXT: next_at, _SWEPT: swept}
-    return _set(_NONE, {0: reflex.id, _PRINCIPAL: principal, _VERSION: reflex.version, _ENABLED: enabled, **told})
+    return *known, armed, mark, next_at, generation, None if before is None else before[_SWEPT]
 
 
 def _same_clock(before: Row, reflex: Reflex, clauses: Mapping[str, bytes]) -> bool:

@@ -16,6 +16,7 @@ from typing import Final
 
 from onefold.almanac import Key, Occurrence, occurrences, tz_version
 from onefold.reflex import birth, fanout, intake
+from onefold.reflex.execute import env_of
 from onefold.reflex.intake import Incoming
 from onefold.reflex.materialize import CAP, decided
 from onefold.reflex.seams import Effect, Transform
@@ -203,10 +204,9 @@ def nothing(planned: Planned, coming: tuple[datetime, ...], why: str | None = No
 
 def _task(planned: Planned, run: Row, unit: fanout.Unit, transform: Transform, effect: Effect | None) -> PreviewTask:
     reflex = planned.reflex
-    own = codec.parse(unit.row) if unit.row is not None else None
-    rows = {} if own is None else {"rows": own} if isinstance(own, list) else {"row": own}
+    task = fanout.task_row(0, run, reflex, unit, planned.now, serial=False, first=False)
     try:
-        resolved = transform(reflex.input, birth.environment(reflex.params, birth.pinned(run), planned.now, **rows))
+        resolved = transform(reflex.input, env_of(task, run, reflex, planned.now))
     except Exception as fault:  # noqa: BLE001 - the door: what a template raises is what the task would fail with
         return PreviewTask(unit.key, None, error=str(fault))
     if effect is None:

@@ -12,8 +12,11 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 from onefold.almanac.calendar import WEEKDAYS
+from onefold.reflex.grammar import EFFECT, MAX_INTENT_CHARS, MAX_RETRIES
 from onefold.reflex.seams import ROOTS, Effect
 from onefold.reflex.words import Json
+from onefold.terms.duration import DAY, WEEK
+from onefold.terms.limits import MAX_DURATION_MS
 
 DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
 WORD: Final = r"[a-z][a-z0-9_-]{0,31}"
@@ -41,7 +44,8 @@ def draft_schema(
     schema = _closed(
         {
             "id": {"type": "string", "pattern": NAME, "description": "Words with dots: billing.charge-due."},
-            "intent": _text("One sentence, for the person who arms it: what happens, to whom, when."),
+            "intent": _text("One sentence, for the person who arms it: what happens, to whom, when.")
+            | {"maxLength": MAX_INTENT_CHARS},
             "as": {
                 "type": ["string", "null"],
                 "description": "Whose it is. It hears the facts of this principal only.",
@@ -79,12 +83,12 @@ def _closed(properties: dict[str, Any], required: Iterable[str] = (), **more: An
 
 
 def _text(description: str) -> dict[str, Any]:
-    return {"type": "string", "minLength": 1, "pattern": r"\S", "description": description}
+    return {"type": "string", "minLength": 1, "description": description}
 
 
 def _one_of(names: Iterable[str], description: str) -> dict[str, Any]:
     known = sorted(names)
-    named: dict[str, Any] = {"enum": known} if known else {"pattern": NAME}
+    named: dict[str, Any] = {"enum": known} if known else {"pattern": f"{NAME}|^{EFFECT.pattern}$"}
     return {"type": "string", **named, "description": description}
 
 
@@ -170,22 +174,26 @@ def _policy() -> dict[str, Any]:
     whole = {"type": "integer", "minimum": 0}
     retry = _closed(
         {
-            "max": {**whole, "description": "Attempts after the first. Default 3."},
+            "max": {**whole, "maximum": MAX_RETRIES, "description": "Attempts after the first. Default 3."},
             "backoff": {"enum": ["fixed", "exponential"]},
-            "baseMs": {**whole, "minimum": 1, "description": "Default 60000."},
+            "baseMs": {**whole, "minimum": 1, "maximum": WEEK, "description": "Default 60000."},
         }
     )
     return _closed(
         {
             "retry": retry,
-            "timeoutMs": {**whole, "minimum": 1, "description": "Of one attempt. Default 30000."},
+            "timeoutMs": {**whole, "minimum": 1, "maximum": DAY, "description": "Of one attempt. Default 30000."},
             "overlap": {
                 "enum": ["skip", "allow"],
                 "description": "Whether a repeat starts while the last run is open.",
             },
             "catchUp": {"enum": ["run", "skip", "latest"], "description": "What becomes of times missed while down."},
             "order": {"enum": ["any", "serial"], "description": "serial: one task at a time, in order."},
-            "lateMs": {**whole, "description": "From when on an occurrence counts as missed. Default 3600000."},
+            "lateMs": {
+                **whole,
+                "maximum": MAX_DURATION_MS,
+                "description": "From when on an occurrence counts as missed. Default 3600000.",
+            },
         },
         description="Leave it out unless the defaults are wrong.",
     )
