@@ -7,7 +7,7 @@ Was wrong once: a name on the package alone. `onefold.errors` worked as an attri
 
 from __future__ import annotations
 
-from onefold.terms.damage import BlobDamaged, HistoryDamaged
+from onefold.terms.damage import BlobDamaged, HistoryDamaged, StoreReplaced
 from onefold.terms.errors import (
     AlreadyDone,
     BadArguments,
@@ -97,6 +97,7 @@ __all__ = [
     "StepFailed",
     "StepFenced",
     "StoreLocked",
+    "StoreReplaced",
     "StoreRolledBack",
     "StoreTooNew",
     "StoreUnavailable",

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 from onefold.store.contract import World
 from onefold.store.memory import MemoryWorld
 from onefold.store.sqlite import SqliteWorld
 from onefold.testing import VirtualClock
 from onefold.testing.store_suite.ground import Failpoint, OpenWorld
+from tests.postgres import fresh_database
 
 
 class Memory:
@@ -41,4 +43,19 @@ class Sqlite:
         return SqliteWorld(self._folder, clock=self._clock.now, failpoint=failpoint)
 
 
+class Postgres:
+    """Rows in a database of its own."""
+
+    def __init__(self) -> None:
+        self._url = fresh_database()
+
+    def __call__(self, *, failpoint: Failpoint | None = None) -> World:
+        from onefold.store.postgres import PostgresWorld
+
+        world: Any = PostgresWorld(self._url, settle_s=0.05, failpoint=failpoint)  # without the author's door yet
+        return world  # type: ignore[no-any-return]
+
+
 BACKENDS: Mapping[str, Callable[[Path], OpenWorld]] = {"memory": lambda folder: Memory(), "sqlite": Sqlite}
+# A host asks for the author's door too, which Postgres does not have yet.
+STORES: Mapping[str, Callable[[Path], OpenWorld]] = {**BACKENDS, "postgres": lambda folder: Postgres()}

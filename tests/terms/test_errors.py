@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from onefold.terms import errors
-from onefold.terms.damage import BlobDamaged, HistoryDamaged
+from onefold.terms.damage import BlobDamaged, HistoryDamaged, StoreReplaced
 from onefold.terms.errors import BadArguments, Fault, Finding, LoadRefused, OnefoldError
 from onefold.terms.limits import MAX_FAULTS
 
@@ -37,6 +37,7 @@ TABLE: list[tuple[OnefoldError, str, int, str, int]] = [
     (errors.PortFailed("mail", "k"), "port_failed", 502, "same", 7),
     (errors.StoreLocked("data", "process 7"), "store_locked", 503, "same", 6),
     (errors.StoreRolledBack("main", 7, 5), "store_rolled_back", 503, "same", 6),
+    (StoreReplaced("postgres", "timeline 1", "timeline 2"), "store_replaced", 503, "same", 6),
     (errors.StoreTooNew("main", 7, 5), "store_too_new", 503, "same", 6),
     (HistoryDamaged("bank", "a", 7), "history_damaged", 500, "same", 7),
     (BlobDamaged("sha256:00", "its file is gone"), "blob_damaged", 500, "same", 7),

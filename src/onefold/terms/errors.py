@@ -6,7 +6,7 @@
     │   BadSignature Unauthenticated TooLarge AlreadyDone NotOwner OutsideStep StepFenced
     ├─ HostError        our world failed; the same again is safe
     │   StoreUnavailable OutcomeUnknown NotOpen Busy Contended PortFailed WaitsForCode
-    │   StoreLocked StoreRolledBack StoreTooNew          (at start)      BlobDamaged HistoryDamaged (terms.damage)
+    │   StoreLocked StoreRolledBack StoreTooNew (at start)    StoreReplaced BlobDamaged HistoryDamaged (terms.damage)
     ├─ OwnedElsewhere   another node owns it, or a newer epoch fenced this one
     ├─ Failed           a program failed
     │   RunFailed RunCancelled RunParked StepFailed DecideFailed

@@ -1,0 +1,85 @@
+"""store.postgres.cluster - which history of which server this is, and whether it is still the one we wrote to.
+
+For: the one row that a store has of its cluster, made with it; noticing a restore or a promotion at every opening of
+a connection; its incarnation, which belongs into every epoch.
+Never: goes on by itself once they differ; compares times.
+Was wrong once: an epoch alone. After a failover that lost commits two servers handed out epoch 5, and both nodes wrote.
+
+What differs, and what it means:
+
+    system      another cluster: a dump was read into it
+    timeline    a replica was promoted, or a backup was restored
+    ahead       the server's next transaction is older than one of ours: an older copy of its files
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from onefold.store.postgres.arrays import scalar
+from onefold.store.postgres.connect import Server
+from onefold.store.postgres.failing import STORE
+from onefold.store.postgres.sql import quoted
+from onefold.store.postgres.wire import Statement, Wire
+from onefold.terms.damage import StoreReplaced
+
+BEGINNING = "insert into {}._cluster(incarnation,system,timeline) values(1,$1::text,$2::int8)"
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """What the store's own row says. incarnation: grows each time that somebody confirmed another history."""
+
+    id: str
+    incarnation: int
+    system: str
+    timeline: int
+
+
+class History:
+    """What one process knows of the history it writes to."""
+
+    def __init__(self, within: str, accept: bool) -> None:
+        """`accept`: somebody confirmed that what is there now is to be gone on with."""
+        self._within = quoted(within)
+        self._accept = accept
+        self._cluster: Cluster | None = None
+        self._reached = 0
+
+    @property
+    def incarnation(self) -> int:
+        """0 before anything was opened."""
+        return 0 if self._cluster is None else self._cluster.incarnation
+
+    def reached(self, number: int | None) -> None:
+        """A transaction of this number committed, and somebody may have been told."""
+        if number is not None and number > self._reached:
+            self._reached = number
+
+    async def check(self, wire: Wire, server: Server) -> None:
+        """Of each new connection, once the store is there. Raises: StoreReplaced."""
+        text = f"select id::text,incarnation,system,timeline from {self._within}._cluster"
+        found = Cluster(*wire.rows((await wire.send([Statement(text.encode())]))[0])[0])
+        same = (found.system, found.timeline) == (server.system, server.timeline)
+        if self._cluster is None and not same and self._accept:
+            found = await self._confirm(wire, server)
+        elif not same:
+            raise StoreReplaced(STORE, f"timeline {found.timeline} of {found.system}", _named(server))
+        if self._cluster is not None and found != self._cluster:
+            was = f"incarnation {self._cluster.incarnation}"
+            raise StoreReplaced(STORE, was, f"incarnation {found.incarnation}, which somebody confirmed; start anew")
+        if server.ahead <= self._reached:
+            raise StoreReplaced(STORE, f"transaction {self._reached}", f"an older copy that ends at {server.ahead - 1}")
+        self._cluster = found
+
+    async def _confirm(self, wire: Wire, server: Server) -> Cluster:
+        text = (
+            f"update {self._within}._cluster set incarnation=incarnation+1,system=$1::text,timeline=$2::int8,"
+            "since=clock_timestamp() returning id::text,incarnation,system,timeline"
+        )
+        cells = [server.system.encode(), scalar("int", server.timeline)]
+        return Cluster(*wire.rows((await wire.send([Statement(text.encode(), cells)]))[0])[0])
+
+
+def _named(server: Server) -> str:
+    return f"timeline {server.timeline} of {server.system}"

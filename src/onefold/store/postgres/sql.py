@@ -1,0 +1,225 @@
+"""store.postgres.sql - shapes of verbs as SQL text.
+
+For: one text per shape of a verb. Every value is a bound parameter, `$1` the space; only declared names, which are
+code and checked by `store.schema`, become part of a text.
+Never: runs anything; writes DDL (ddl does).
+Was wrong once: `on conflict do nothing`, then a look at who holds the key. Between the two somebody removed it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from onefold.store.contract import Column, Condition, Table
+
+TYPES = {"int": "int8", "text": "text", "bytes": "bytea"}
+NOW = "current_setting('onefold.now')::int8"
+CLOCK = b"select set_config('onefold.now', floor(extract(epoch from clock_timestamp()) * 1000)::int8::text, true)"
+_MINE = "t.space=$1::int4"
+
+
+def quoted(name: str) -> str:
+    return f'"{name}"'
+
+
+def listed(names: Sequence[str], of: str = "") -> str:
+    return ",".join(f"{of}{quoted(n)}" for n in names)
+
+
+def unnested(kinds: Sequence[str], letter: str = "c", first: int = 2, *, numbered: bool = False) -> str:
+    """Columns as parameters from `$first` on, as the rows of `u`: c0, c1, .. and, numbered, their place i."""
+    arrays = ",".join(f"${first + i}::{TYPES[kind]}[]" for i, kind in enumerate(kinds))
+    names = ",".join([*(f"{letter}{i}" for i in range(len(kinds))), *(["i"] if numbered else [])])
+    return f"unnest({arrays}){' with ordinality' if numbered else ''} as u({names})"
+
+
+class Texts:
+    """The texts on one table. `within` is the schema that it is in."""
+
+    def __init__(self, table: Table, within: str) -> None:
+        self._within = quoted(within)
+        self.name = f"{self._within}.{quoted(table.name)}"
+        self._table = table
+        self._kinds = [c.kind for c in table.columns]
+        self._names = [c.name for c in table.columns]
+        self._columns = {c.name: c for c in table.columns}
+        self.all = listed(self._names, "t.")
+        into = f"insert into {self.name} as t (space,{listed(self._names)})"
+        given = ",".join(f"u.c{i}" for i in range(len(self._names)))
+        self.insert = f"{into} select $1::int4,{given} from {unnested(self._kinds)}"
+        self.append = self._append(into, given)
+        self.put = f"{self.insert} on conflict(space,{listed(table.key)}) do {self._put()}"
+
+    def _kind(self, column: str) -> str:
+        return TYPES[self._columns[column].kind]
+
+    def _kinds_of(self, columns: Sequence[str]) -> list[str]:
+        return [self._columns[c].kind for c in columns]
+
+    # --- writing --------------------------------------------------------------------------------
+
+    def _append(self, into: str, given: str) -> str:
+        """Insert what meets nothing; answer with place, which key (9: none that is seen), and holder of the others."""
+        at = self._table.at
+        key = ",".join(f"u.c{at[k]}" for k in self._table.key)
+        outside = f"({key}) not in (select {listed(self._table.key)} from done)"
+        nothing = ",".join(f"null::{TYPES[kind]}" for kind in self._kinds)
+        looks = [f"select u.i,9::int8,{nothing} from u where {outside}"]
+        for which, columns in enumerate((self._table.key, *self._table.unique)):
+            same = " and ".join(f"t.{quoted(c)}=u.c{at[c]}" for c in columns)
+            looks.append(
+                f"select u.i,{which}::int8,{self.all} from u join {self.name} t on {_MINE} and {same} where {outside}"
+            )
+        return (
+            f"with u as materialized (select * from {unnested(self._kinds, numbered=True)}),"
+            f" done as ({into} select $1::int4,{given} from u order by u.i on conflict do nothing"
+            f" returning {listed(self._table.key)}) {' union all '.join(looks)}"
+        )
+
+    def _put(self) -> str:
+        rest = [n for n in self._names if n not in self._table.key]
+        if not rest:
+            return "nothing"
+        new = ",".join(f"{quoted(n)}=excluded.{quoted(n)}" for n in rest)
+        differs = f"({listed(rest, 't.')}) is distinct from ({listed(rest, 'excluded.')})"
+        chain = self._table.chain
+        if chain is not None:
+            same = " and ".join(
+                f"t.{quoted(n)} is not distinct from excluded.{quoted(n)}" for n in (chain.by, chain.prev)
+            )
+            differs += f" and (({same}) or {self._within}.stop('{self._table.name}'))"
+        return f"update set {new} where {differs}"
+
+    def cas(self, expected: Sequence[str], new: Sequence[tuple[str, str]]) -> str:
+        """`new`: columns, and how each is set (see `_set`)."""
+        key = self._table.key
+        gives = [*key, *expected, *(c for c, _ in new)]
+        kinds = self._kinds_of(gives)
+        where = [_MINE, *(f"t.{quoted(k)}=u.c{i}" for i, k in enumerate(key))]
+        where += [f"t.{quoted(c)} is not distinct from u.c{len(key) + i}" for i, c in enumerate(expected)]
+        rows, met = unnested(kinds, numbered=True), " and ".join(where)
+        if not new:
+            return f"select u.i,{self.all} from {rows} join {self.name} t on {met} for no key update of t"
+        first = len(key) + len(expected)
+        sets = ",".join(self._set(c, how, f"u.c{first + i}") for i, (c, how) in enumerate(new))
+        return f"update {self.name} as t set {sets} from {rows} where {met} returning u.i,{self.all}"
+
+    def _set(self, column: str, how: str, value: str) -> str:
+        """`how`: value, inc (add to it), now (add to the clock)."""
+        if how == "inc":
+            value = f"coalesce(t.{quoted(column)},0)+{value}"
+        elif how == "now":
+            value = f"{NOW}+{value}"
+        return f"{quoted(column)}={value}"
+
+    def claim(
+        self, spread: Sequence[str], where: Sequence[Condition], order: Sequence[str], new: Sequence[tuple[str, str]]
+    ) -> str:
+        """As `find`; the new values are bound behind the limit."""
+        key = self._table.key
+        wants = list(dict.fromkeys([*key, *(o.lstrip("-") for o in order)]))
+        found, first = self.find(spread, where, order, wants=wants, lock=" for update of t skip locked")
+        sets = ",".join(self._set(c, how, f"${first + i}::{self._kind(c)}") for i, (c, how) in enumerate(new))
+        same = " and ".join(f"t.{quoted(k)}=o.{quoted(k)}" for k in key)
+        return (
+            f"with c as materialized ({found}),"
+            f" o as materialized (select {listed(key)},row_number() over () as i from c)"
+            f" update {self.name} as t set {sets or f'{quoted(key[0])}=t.{quoted(key[0])}'} from o"
+            f" where {_MINE} and {same} returning o.i,{self.all}"
+        )
+
+    def remove(self) -> str:
+        key = self._table.key
+        same = " and ".join(f"t.{quoted(k)}=u.c{i}" for i, k in enumerate(key))
+        return self._gone(f"using {unnested(self._kinds_of(key))} where {_MINE} and {same}")
+
+    def remove_where(self, where: Sequence[Condition]) -> str:
+        conditions, _ = self._filtered(where, 2)
+        return self._gone(f"where {conditions}")
+
+    def _gone(self, how: str) -> str:
+        chain = self._table.chain
+        if chain is None:
+            return f"with gone as (delete from {self.name} as t {how} returning 1) select count(*)::int8 from gone"
+        n, prev = quoted(self._table.key[0]), quoted(chain.prev)
+        before = (
+            f"exists(select from gone g join {self.name} b on b.space=$1::int4 and b.{n}=g.{prev}"
+            f" where b.{n} not in (select {n} from gone))"
+        )
+        return (
+            f"with gone as (delete from {self.name} as t {how} returning t.{n},t.{prev})"
+            f" select count(*)::int8,case when {before} then {self._within}.stop('{self._table.name}') end from gone"
+        )
+
+    # --- reading --------------------------------------------------------------------------------
+
+    def by_keys(self, on: Sequence[str], where: Sequence[Condition], lock: str) -> str:
+        """Rows by their `on` cells; the conditions are bound behind the keys."""
+        same = " and ".join(f"t.{quoted(k)}=u.c{i}" for i, k in enumerate(on))
+        conditions, _ = self._filtered(where, 2 + len(on))
+        rows = unnested(self._kinds_of(on))
+        return f"select {self.all} from {rows} join {self.name} t on {same} where {conditions}{lock}"
+
+    def find(
+        self,
+        spread: Sequence[str],
+        where: Sequence[Condition],
+        order: Sequence[str],
+        *,
+        wants: Sequence[str] | None = None,
+        lock: str = "",
+        cut: bool = True,
+    ) -> tuple[str, int]:
+        """Rows by condition, and the number of the next parameter. Bound: a list of values for each `spread` column,
+        the conditions, the limit. One value of each list is looked at a time, so that an index gives the order, and
+        the limit counts for each; with `cut` for all together too."""
+        wanted = self.all if wants is None else listed(wants, "t.")
+        conditions, limit = self._filtered(where, 2 + len(spread))
+        conditions += "".join(f" and t.{quoted(c)}=v{i}.x" for i, c in enumerate(spread))
+        ends = f" limit ${limit}::int8"
+        text = f"select {wanted} from {self.name} t where {conditions}{self._order(order, 't.')}{ends}{lock}"
+        if spread:
+            lists = " cross join ".join(f"unnest(${2 + i}::{self._kind(c)}[]) as v{i}(x)" for i, c in enumerate(spread))
+            text = f"select x.* from {lists} cross join lateral ({text}) x"
+            if cut:
+                text += self._order(order, "x.") + ends
+        return text, limit + 1
+
+    def _order(self, order: Sequence[str], of: str) -> str:
+        """None first and, descending, last. Where there is none, the plain order is that of the index."""
+        parts = []
+        for one in order:
+            name, down = one.lstrip("-"), one.startswith("-")
+            nulls = (" nulls last" if down else " nulls first") if self._columns[name].null else ""
+            parts.append(f"{of}{quoted(name)}{' desc' if down else ''}{nulls}")
+        return f" order by {','.join(parts)}" if parts else ""
+
+    def _filtered(self, where: Sequence[Condition], first: int) -> tuple[str, int]:
+        """The conditions, whose values are bound from `$first` on, and the number of the next parameter."""
+        parts = [_MINE]
+        for column, op, value in where:
+            if op == "null":
+                parts.append(f"t.{quoted(column)} is {'' if value else 'not '}null")
+                continue
+            mark = f"${first}::{self._kind(column)}"
+            first += 1
+            if op == "in":
+                parts.append(f"t.{quoted(column)}=any({mark}[])")
+            elif op in ("=", "!=", "<", "<=", ">", ">="):
+                parts.append(f"t.{quoted(column)}{op}{mark}")
+            else:
+                raise ValueError(f"no such condition: {op}")
+        return " and ".join(parts), first
+
+
+def shape(where: Sequence[Condition]) -> tuple[tuple[str, str, bool], ...]:
+    """What of `where` goes into a text; the rest is bound."""
+    return tuple([(c, op, bool(v) if op == "null" else False) for c, op, v in where])
+
+
+# --- DDL --------------------------------------------------------------------------------------------
+
+
+def column_ddl(column: Column) -> str:
+    collate = ' collate "C"' if column.kind == "text" else ""
+    return f"{quoted(column.name)} {TYPES[column.kind]}{collate}{'' if column.null else ' not null'}"

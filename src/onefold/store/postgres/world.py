@@ -1,0 +1,176 @@
+"""store.postgres.world - all spaces of one database: few connections, however many spaces.
+
+For: opening spaces by name, the lanes they commit through, what is asked of each new connection.
+Never: holds the database against other processes: keys, locks and guards do that.
+Was wrong once: a connection for each space. A thousand actuators were a thousand server processes at rest.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+
+from onefold.store.contract import Answer, Query, Schema
+from onefold.store.postgres import migrate
+from onefold.store.postgres.arrays import small
+from onefold.store.postgres.cluster import History
+from onefold.store.postgres.connect import Address, connect
+from onefold.store.postgres.ddl import sequence
+from onefold.store.postgres.engine import SETTLE_S, Engine
+from onefold.store.postgres.failing import faulty, unavailable
+from onefold.store.postgres.lane import Lane
+from onefold.store.postgres.mint import Numbers
+from onefold.store.postgres.plan import Plan
+from onefold.store.postgres.reader import Reader
+from onefold.store.postgres.space import PostgresSpace
+from onefold.store.postgres.wire import Gone, Statement, Stopped, Wire
+
+LANES = 3  # why: `main` has one to itself, so that no step of an actuator waits behind its folds or they behind it
+
+
+class PostgresWorld:
+    """Spaces as parts of the tables in one schema, `within`, of the database at `url`.
+
+    node: named to the server. durability: "full", or "lossy-on-power-cut", which goes on with a server that does not
+    wait for its disk. accept_rollback: go on after a restore or a promotion. settle_s: how long a commit whose answer
+    was lost is looked up. failpoint: called with "statement",
+    "before-commit" and "after-commit"; an OSError it raises is a connection that failed there.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        node: str = "",
+        durability: str = "full",
+        accept_rollback: bool = False,
+        within: str = "onefold",
+        settle_s: float = SETTLE_S,
+        failpoint: Callable[[str], None] | None = None,
+    ) -> None:
+        """Raises: BadArguments for what is no address."""
+        if durability not in ("full", "lossy-on-power-cut"):
+            raise ValueError(f"durability is 'full' or 'lossy-on-power-cut', not {durability!r}")
+        self._address = Address(url)
+        self._node = node
+        self._lossy = durability != "full"
+        self._fail = failpoint
+        self._within = within
+        self._history = History(within, accept_rollback)
+        self._there = False
+        self._spaces: dict[str, PostgresSpace] = {}
+        self._reader = Reader(self._connected)
+        self._lanes = [Lane(Engine(self._connected, failpoint, self._history.reached, settle_s)) for _ in range(LANES)]
+        self._numbers = Numbers(self._blocks)
+        self._opening = asyncio.Lock()
+
+    @property
+    def incarnation(self) -> int:
+        """Of the history this world writes to: part of every epoch. 0 before a space is open."""
+        return self._history.incarnation
+
+    async def open(self, name: str, schemas: Sequence[Schema]) -> PostgresSpace:
+        """Raises: StoreReplaced, StoreTooNew, LoadRefused, StoreUnavailable."""
+        async with self._opening:
+            space = self._spaces.get(name)
+            if space is None:
+                space = self._spaces[name] = await self._open(name, schemas)
+            return space
+
+    async def soonest(self, name: str, query: Query) -> tuple[Answer, ...]:
+        space = self._spaces.get(name)
+        if space is not None:
+            return await space.look(query)
+        try:
+            wire = await self._reader.wire()
+            if not await self._known(wire):
+                return ()
+            number = await migrate.number_of(wire, name, self._within, make=False)
+            found = await self._reader.rows(
+                [Statement(b"select to_regclass($1::text) is not null", [self._name(query)])]
+            )
+        except (Gone, Stopped) as error:
+            raise unavailable(error.state) from error
+        if number is None or not found[0][0][0]:
+            return ()
+        call = Plan(query.table, self._within).call(query, small(number), last=False, locks=False)
+        return tuple(await self._reader.look([call]))
+
+    async def connect(self) -> Wire:
+        """A connection of the caller's own, checked as all are: for what the lanes do not do. Raises: as `open`."""
+        return await self._connected()
+
+    async def close(self) -> None:
+        for space in self._spaces.values():
+            await space.close()
+        for lane in self._lanes:
+            with suppress(asyncio.CancelledError):
+                await lane.settled()
+        self.abandon()
+
+    def abandon(self) -> None:
+        """Let go of every connection as a kill would. For tests, and the end of `close`."""
+        self._numbers.close()
+        for space in self._spaces.values():
+            space.abandon()
+        for lane in self._lanes:
+            lane.abandon()
+        self._reader.drop()
+        self._spaces.clear()
+
+    # --- opening --------------------------------------------------------------------------------
+
+    async def _open(self, name: str, schemas: Sequence[Schema]) -> PostgresSpace:
+        migrate.checked(schemas)
+        try:
+            wire = await self._reader.wire()
+            if not await self._known(wire) or await migrate.lacking(wire, schemas, self._within):
+                await self._migrate(schemas)
+            number = await migrate.number_of(wire, name, self._within, make=True)
+        except Gone as gone:
+            raise unavailable(gone.state) from gone
+        except Stopped as stopped:
+            raise faulty(stopped) from stopped
+        assert number is not None
+        await self._numbers.known([t.name for s in schemas for t in s.tables if t.serial])
+        lane = self._lanes[0 if name == "main" else 1 + number % (LANES - 1)]
+        return PostgresSpace(name, number, schemas, self._within, lane, self._reader, self._numbers)
+
+    async def _migrate(self, schemas: Sequence[Schema]) -> None:
+        wire, server = await connect(self._address, node=self._node, lossy=self._lossy, failpoint=self._fail)
+        try:
+            await migrate.migrate(wire, schemas, self._within, server)
+            await self._history.check(wire, server)
+            self._there = True
+        finally:
+            wire.drop()
+
+    async def _known(self, wire: Wire) -> bool:
+        """Whether the store's own tables are there."""
+        self._there = self._there or await migrate.there(wire, self._within)
+        return self._there
+
+    async def _connected(self) -> Wire:
+        """Raises: StoreUnavailable, StoreReplaced."""
+        wire, server = await connect(self._address, node=self._node, lossy=self._lossy, failpoint=self._fail)
+        try:
+            if await self._known(wire):
+                await self._history.check(wire, server)
+        except Gone as gone:
+            raise unavailable(gone.state) from gone
+        except Stopped as stopped:
+            wire.drop()
+            raise faulty(stopped) from stopped
+        except BaseException:
+            wire.drop()
+            raise
+        return wire
+
+    async def _blocks(self, table: str, count: int) -> list[int]:
+        text = f"select nextval('{sequence(self._within, table)}') from generate_series(1,{count:d})"
+        (found,) = await self._reader.rows([Statement(text.encode())])
+        return [row[0] for row in found]
+
+    def _name(self, query: Query) -> bytes:
+        return f'"{self._within}"."{query.table.name}"'.encode()
