@@ -16,12 +16,10 @@ from onefold.reflex.execute import (
     Emits,
     Raised,
     Returned,
+    Setting,
     Spent,
-    attempt_of,
     backoff_ms,
-    env_of,
     judged,
-    key_of,
     too_long,
     words_of,
 )
@@ -43,18 +41,22 @@ def claimed(**cells: Any) -> Any:
     return task_row(**{"n": 7, "run": 3, "token": 9, "state": "claimed", "attempt": 1, "claims": 1, **cells})
 
 
+def key_of(task: Any, run: Any) -> str:
+    return Setting(run, reflex(), NOW).key(task)
+
+
 def test_templates_see_params_the_cause_the_unit_and_now_and_nothing_else() -> None:
-    env = env_of(claimed(row=b'{"id":1}'), run_row(), reflex(params={"days": 3}), NOW)
+    env = Setting(run_row(), reflex(params={"days": 3}), NOW).env(claimed(row=b'{"id":1}'))
     assert env == {
         "params": {"days": 3},
         "occurrence": {"key": "2026-01-01", "at": "2026-01-01T00:00:00Z"},
         "row": {"id": 1},
         "now": "2026-01-01T00:00:00Z",
     }
-    of_fact = env_of(claimed(row=b'[{"id":1}]'), run_row(cause="fact:4", env=FACT), reflex(), NOW)
+    of_fact = Setting(run_row(cause="fact:4", env=FACT), reflex(), NOW).env(claimed(row=b'[{"id":1}]'))
     assert of_fact["rows"] == [{"id": 1}]
     assert of_fact["facts"] == [of_fact["fact"]]
-    assert env_of(claimed(), run_row(), reflex(), NOW).keys() == {"params", "occurrence", "now"}
+    assert Setting(run_row(), reflex(), NOW).env(claimed()).keys() == {"params", "occurrence", "now"}
 
 
 def test_the_key_is_the_same_on_every_attempt_and_no_other_tasks() -> None:
@@ -64,8 +66,8 @@ def test_the_key_is_the_same_on_every_attempt_and_no_other_tasks() -> None:
     others = [
         key_of(claimed(unit="s2"), run),
         key_of(claimed(unit="s1"), run_row(cause="occurrence:2026-04")),
-        key_of(claimed(unit="s1", principal="=studio"), run),
-        key_of(claimed(unit="s1", reflex="q"), run),
+        key_of(claimed(unit="s1"), run_row(cause="occurrence:2026-03", principal="=studio")),
+        key_of(claimed(unit="s1"), run_row(cause="occurrence:2026-03", reflex="q")),
     ]
     assert len({first, *others}) == 5
 
@@ -163,7 +165,7 @@ def test_an_attempt_emits_so_many_and_no_more() -> None:
 
 
 def test_an_effect_is_given_its_key_its_attempt_and_whose_it_is() -> None:
-    task = attempt_of(claimed(principal="=studio", attempt=3), run_row(), NOW, Emits(claimed(), NOW))
+    task = Setting(run_row(principal="=studio"), reflex(), NOW).attempt(claimed(attempt=3), Emits(claimed(), NOW))
     assert (task.attempt, task.principal, task.now) == (3, "studio", datetime(2026, 1, 1, tzinfo=UTC))
     assert task.key.startswith("studio/reflex/r/")
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from onefold.reflex import claim, execute, record
 from onefold.reflex.definitions import Definitions
-from onefold.reflex.execute import Ending, Landing
+from onefold.reflex.execute import Ending, Landing, Setting
 from onefold.reflex.seams import Effect, Transform
 from onefold.reflex.tables import INTAKE, REFLEX_RUN, TASK
 from onefold.reflex.watch import Loaded
@@ -30,6 +30,8 @@ LEASE_MS = 60_000
 TOGETHER = 256
 """Landings of one commit."""
 
+_RUN, _VERSION = TASK.at["run"], TASK.at["version"]
+
 
 @dataclass(slots=True)
 class Acts:
@@ -39,6 +41,19 @@ class Acts:
     running: int = 0
     unwritten: list[Landing] = field(default_factory=list)
     left: set[asyncio.Task[Any]] = field(default_factory=set)
+
+    def ended(self, effect: asyncio.Task[Any]) -> None:
+        """One that was left has ended after all; what it came to is nobody's."""
+        self.left.discard(effect)
+        if not effect.cancelled():
+            effect.exception()
+
+
+@dataclass(frozen=True, slots=True)
+class _Attempt:
+    row: Row
+    policy: Policy
+    emits: execute.Emits
 
 
 @dataclass(slots=True)
@@ -70,6 +85,10 @@ class Acting:
         self._writing: asyncio.Task[None] | None = None
         self._fault: OnefoldError | None = None
         self._told = Acted()
+        self._loop = asyncio.get_running_loop()
+        self._calls: dict[asyncio.Task[Any], _Attempt] = {}
+        self._timers: dict[int, asyncio.TimerHandle] = {}  # by timeout, in ms
+        self._all_ended = asyncio.Event()
 
     async def run(self, limit: int) -> Acted:
         """Claim what is due, as much as can start now, and see it through.
@@ -78,12 +97,14 @@ class Acting:
         """
         await self._write()
         free = 0 if self._fault is not None else max(0, limit - self._acts.running)
+        beside = self._acts.running > 0
         self._acts.running += free  # nobody else fills these places while the claim is on its way
         try:
             if free and self._effects:
-                claimed = await self._claimed(free)
-                self._acts.running -= free - len(claimed.run)
-                free = len(claimed.run)
+                claimed = await self._claimed(free, beside)
+                if not claimed.suspect:  # beside which no place is free
+                    self._acts.running -= free - len(claimed.run)
+                    free = len(claimed.run)
                 await self._see_through(claimed)
         finally:
             self._acts.running -= free
@@ -91,10 +112,13 @@ class Acting:
             raise self._fault
         return self._told
 
-    async def _claimed(self, free: int) -> claim.Claimed:
+    async def _claimed(self, free: int, beside: bool) -> claim.Claimed:
+        (due,) = await self._space.look(claim.due(self._now, tuple(self._effects)))
+        if not due:
+            return claim.Claimed()
         token = self._space.mint(TASK)
         timeouts = self._definitions.timeouts
-        claiming = claim.claiming(self._now, free, tuple(self._effects), token, LEASE_MS, timeouts)
+        claiming = claim.claiming(self._now, free, tuple(self._effects), token, LEASE_MS, timeouts, beside=beside)
         claimed: claim.Claimed = await _committed(self._space, claiming)
         self._told.moved |= bool(claimed.run or claimed.spent)
         return claimed
@@ -103,72 +127,94 @@ class Acting:
         for row in claimed.spent:
             self._land(execute.judged(row, Policy(), execute.Spent(), self._now))
             self._told.events.append(f"{_name(row)} was parked: it was claimed too often without an answer")
-        if claimed.run:
-            keys = [(n,) for n in sorted({row[TASK.at["run"]] for row in claimed.run})]  # type: ignore[type-var]
-            (found,) = await self._space.look(Query(REFLEX_RUN, on=REFLEX_RUN.key, keys=keys))
-            runs = {run[0]: run for run in found}
-            versions = {str(row[TASK.at["version"]]) for row in claimed.run}
-            known = await self._definitions.of(self._space, versions, self._loaded)
-            unread = [row for row in claimed.run if isinstance(known[str(row[TASK.at["version"]])], str)]
-            if unread:
-                await self._give_back(unread, str(known[str(unread[0][TASK.at["version"]])]))
-            await asyncio.gather(
-                *(
-                    self._one(row, runs[row[TASK.at["run"]]], reflex)
-                    for row in claimed.run
-                    if isinstance(reflex := known[str(row[TASK.at["version"]])], Reflex)
-                )
-            )
+        try:
+            for row, setting in await self._set(claimed.run):
+                self._start(row, setting)
+            if self._calls:
+                await self._all_ended.wait()
+        finally:
+            self._leave(tuple(self._calls))
         if self._writing is not None:
             await self._writing
 
-    async def _give_back(self, rows: Sequence[Row], why: str) -> None:
-        """Tasks whose definition this code does not read are left to an engine that does."""
-        await _committed(self._space, claim.giving_back(rows, Instant(self._now + LEASE_MS)))
-        self._told.events.extend(f"{_name(row)} was given back: {why}" for row in rows)
+    async def _set(self, rows: Sequence[Row]) -> list[tuple[Row, Setting]]:
+        """Each task with what it stands in. One whose definition this code does not read is left to an engine that
+        does."""
+        if not rows:
+            return []
+        keys = [(n,) for n in sorted({row[_RUN] for row in rows})]  # type: ignore[type-var]
+        (found,) = await self._space.look(Query(REFLEX_RUN, on=REFLEX_RUN.key, keys=keys))
+        runs = {run[0]: run for run in found}
+        known = await self._definitions.of(self._space, {str(row[_VERSION]) for row in rows}, self._loaded)
+        told = {version: reflex for version, reflex in known.items() if isinstance(reflex, str)}
+        unread = [row for row in rows if str(row[_VERSION]) in told]
+        if unread:
+            await _committed(self._space, claim.giving_back(unread, Instant(self._now + LEASE_MS)))
+            self._told.events += [f"{_name(row)} was given back: {told[str(row[_VERSION])]}" for row in unread]
+        settings: dict[object, Setting] = {}
+        for row in rows:
+            reflex = known[str(row[_VERSION])]
+            if isinstance(reflex, Reflex) and row[_RUN] not in settings:
+                settings[row[_RUN]] = Setting(runs[row[_RUN]], reflex, self._now)
+        return [(row, settings[row[_RUN]]) for row in rows if str(row[_VERSION]) not in told]
 
     # --- one attempt ------------------------------------------------------------------------------
 
-    async def _one(self, row: Row, run: Row, reflex: Reflex) -> None:
-        emits = execute.Emits(row, self._now)
-        ending = await self._ending(row, run, reflex, emits)
-        kept = emits.close()
-        if isinstance(ending, execute.Returned):
-            ending = execute.Returned(ending.output, kept)
-        self._land(execute.judged(row, reflex.policy, ending, self._now))
-
-    async def _ending(self, row: Row, run: Row, reflex: Reflex, emits: execute.Emits) -> Ending:
+    def _start(self, row: Row, setting: Setting) -> None:
         """The only place from which anything leaves. Whatever it raises is an answer; whatever takes too long is left
-        to end by itself, and its answer is nobody's."""
+        to end by itself, and its answer is nobody's.
+        """
+        emits = execute.Emits(row, self._now)
+        reflex = setting.reflex
         try:
-            given = self._transform(reflex.input, execute.env_of(row, run, reflex, self._now))
-            attempt = execute.attempt_of(row, run, self._now, emits)
-            effect = asyncio.create_task(_run(self._effects[reflex.effect], attempt, given))
+            given = self._transform(reflex.input, setting.env(row))
+            effect = self._loop.create_task(_run(self._effects[reflex.effect], setting.attempt(row, emits), given))
         except Exception as fault:  # noqa: BLE001 - the door: a template that raises fails its own attempt
-            return execute.Raised(execute.words_of(fault))
-        try:
-            await asyncio.wait((effect,), timeout=reflex.policy.timeout_ms / 1000)
-        finally:
-            if not effect.done():
-                self._leave(effect)
-        if not effect.done():
-            return execute.too_long(reflex.policy.timeout_ms)
+            emits.close()
+            self._land(execute.judged(row, reflex.policy, execute.Raised(execute.words_of(fault)), self._now))
+            return
+        self._calls[effect] = _Attempt(row, reflex.policy, emits)
+        effect.add_done_callback(self._ended)
+        timeout = reflex.policy.timeout_ms
+        if timeout not in self._timers:
+            self._timers[timeout] = self._loop.call_later(timeout / 1000, self._expire, timeout)
+
+    def _ended(self, effect: asyncio.Task[Any]) -> None:
+        attempt = self._calls.pop(effect, None)
+        if attempt is None:
+            return  # its time was up before
+        kept = attempt.emits.close()
+        raised = None if effect.cancelled() else effect.exception()
         if effect.cancelled():
-            return execute.Raised("It was cancelled from within.")
-        raised = effect.exception()
-        return execute.Returned(effect.result()) if raised is None else execute.Raised(execute.words_of(raised))
+            self._judge(attempt, execute.Raised("It was cancelled from within."))
+        elif raised is not None:
+            self._judge(attempt, execute.Raised(execute.words_of(raised)))
+        else:
+            self._judge(attempt, execute.Returned(effect.result(), kept))
 
-    def _leave(self, effect: asyncio.Task[Any]) -> None:
-        """Cancel it, and keep it until it has ended: what nobody holds may vanish half way."""
+    def _expire(self, timeout: int) -> None:
+        """All of one round began together, so that those of one timeout end together."""
+        late = [(effect, one) for effect, one in self._calls.items() if one.policy.timeout_ms == timeout]
+        self._leave([effect for effect, _ in late])
+        for _, attempt in late:
+            self._judge(attempt, execute.too_long(timeout))
 
-        def ended(task: asyncio.Task[Any]) -> None:
-            self._acts.left.discard(task)
-            if not task.cancelled():
-                task.exception()
+    def _judge(self, attempt: _Attempt, ending: Ending) -> None:
+        self._land(execute.judged(attempt.row, attempt.policy, ending, self._now))
+        if not self._calls:
+            self._all_ended.set()
+            for timer in self._timers.values():
+                timer.cancel()
 
-        self._acts.left.add(effect)
-        effect.add_done_callback(ended)
-        effect.cancel()
+    def _leave(self, effects: Sequence[asyncio.Task[Any]]) -> None:
+        """Cancel them, and keep them until they have ended: what nobody holds may vanish half way."""
+        for effect in effects:
+            attempt = self._calls.pop(effect, None)
+            if attempt is not None:
+                attempt.emits.close()
+            self._acts.left.add(effect)
+            effect.add_done_callback(self._acts.ended)
+            effect.cancel()
 
     # --- writing down -------------------------------------------------------------------------------
 

@@ -32,7 +32,10 @@ SUSPECT_FROM: Final = 3
 GRACE_MS: Final = 5_000
 """What a lease has beyond the timeout: for the commit that records the answer."""
 
-_CLAIMS, _VERSION, _AT = TASK.at["claims"], TASK.at["version"], TASK.at["ready_at"]
+WAIT_MS: Final = 1_000
+"""How long a suspect waits where other tasks are under way. It is looked at again then, and nobody spins meanwhile."""
+
+_CLAIMS, _VERSION, _AT, _TOKEN = (TASK.at[name] for name in ("claims", "version", "ready_at", "token"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +45,11 @@ class Claimed:
     run: tuple[Row, ...] = ()
     spent: tuple[Row, ...] = ()
 
+    @property
+    def suspect(self) -> bool:
+        """Whether what is to be run may kill its process: nothing else is to be started until it has ended."""
+        return any(_count(row) >= SUSPECT_FROM for row in self.run)
+
 
 def claiming(
     now: Instant,
@@ -50,10 +58,13 @@ def claiming(
     token: int,
     lease_ms: int,
     timeouts: Mapping[str, int] | None = None,
+    *,
+    beside: bool = False,
 ) -> Body[Claimed]:
     """Take up to `limit` due or lapsed tasks of these effects, under one token, each for long enough to time out.
 
-    timeouts: milliseconds by version, of the definitions at hand; of others their text is asked.
+    timeouts: milliseconds by version, of the definitions at hand; of others their text is asked. beside: other tasks
+    are under way in this process, so that a suspect waits a little.
     """
     known = {} if timeouts is None else timeouts
 
@@ -61,13 +72,19 @@ def claiming(
         if not effects or limit < 1:
             return Last((), Claimed())
         (rows,) = yield (_claim(now, limit, effects, token, lease_ms),)
-        claimed, back = parted(rows)
+        claimed, back = parted(rows, beside)
         foreign = sorted({str(row[_VERSION]) for row in claimed.run} - known.keys())
         allowed = dict(known)
         if foreign:
             (texts,) = yield (Query(REFLEX_TEXT, on=REFLEX_TEXT.key, keys=[(version,) for version in foreign]),)
             allowed.update({version: policy_of(text).timeout_ms for version, text in texts})
-        return Last((*_given_back(back, now), *_longer(claimed.run, allowed, now, lease_ms)), claimed)
+        return Last(
+            (
+                *_given_back(back, Instant(now + WAIT_MS if beside else now)),
+                *_longer(claimed.run, allowed, now, lease_ms),
+            ),
+            claimed,
+        )
 
     return body
 
@@ -77,24 +94,22 @@ def giving_back(rows: Sequence[Row], at: Instant) -> Body[int]:
 
     A task that was claimed anew meanwhile is left alone.
     """
-    undone = {"state": "ready", "token": None, "claims": Inc(-1), "attempt": Inc(-1), "ready_at": at}
 
     def body() -> Generator[tuple[Verb, ...], tuple[Answer, ...], Last[int]]:
         yield ()
-        given = Cas(TASK, [((row[0],), {"token": row[TASK.at["token"]]}, undone) for row in rows])
-        return Last((given,), len(rows))
+        return Last(_given_back(rows, at), len(rows))
 
     return body
 
 
-def parted(rows: Sequence[Row]) -> tuple[Claimed, tuple[Row, ...]]:
+def parted(rows: Sequence[Row], beside: bool = False) -> tuple[Claimed, tuple[Row, ...]]:
     """Those to run, those to park, and those to give back: a suspect never runs beside another task."""
     spent = tuple([row for row in rows if _count(row) > CLAIMS_AT_MOST])
     left = [row for row in rows if _count(row) <= CLAIMS_AT_MOST]
     suspects = [row for row in left if _count(row) >= SUSPECT_FROM]
     if not suspects:
         return Claimed(tuple(left), spent), ()
-    run = left[:1] if left[0] in suspects else [row for row in left if row not in suspects]
+    run = left[:1] if left[0] in suspects and not beside else [row for row in left if row not in suspects]
     return Claimed(tuple(run), spent), tuple([row for row in left if row not in run])
 
 
@@ -128,10 +143,10 @@ def _claim(now: Instant, limit: int, effects: Sequence[str], token: int, lease_m
     return Claim(TASK, wanted.where, wanted.order, limit, {**taken, "ready_at": until})
 
 
-def _given_back(rows: Sequence[Row], now: Instant) -> tuple[Write, ...]:
-    """As if it had not been claimed: neither counts, and it is due."""
-    undone = {"state": "ready", "token": None, "claims": Inc(-1), "attempt": Inc(-1), "ready_at": now}
-    return (Cas(TASK, [((row[0],), {}, undone) for row in rows]),) if rows else ()
+def _given_back(rows: Sequence[Row], at: Instant) -> tuple[Write, ...]:
+    """As if they had not been claimed: nothing counts, and they are due at `at`."""
+    undone = {"state": "ready", "token": None, "claims": Inc(-1), "attempt": Inc(-1), "ready_at": at}
+    return (Cas(TASK, [((row[0],), {"token": row[_TOKEN]}, undone) for row in rows]),) if rows else ()
 
 
 def _longer(rows: Sequence[Row], timeouts: Mapping[str, int], now: Instant, lease_ms: int) -> tuple[Write, ...]:

@@ -12,7 +12,9 @@ is no list of errors that are worth a retry: where the call is made, it is known
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias, cast
+
+import msgspec
 
 from onefold.reflex import intake
 from onefold.reflex.birth import OCCURRENCE, environment, pinned
@@ -37,7 +39,10 @@ WORDS_AT_MOST: Final = 2_000
 EMITS_AT_MOST: Final = 1_000
 """Facts of one attempt. They are committed with its answer, which everybody waits for."""
 
-_RUN, _CELL = REFLEX_RUN.at, TASK.at
+_RUN = REFLEX_RUN.at
+_N, _OF, _UNIT, _REFLEX, _PRINCIPAL = (TASK.at[name] for name in ("n", "run", "unit", "reflex", "principal"))
+_TOKEN, _BATON, _ATTEMPT, _ROW = (TASK.at[name] for name in ("token", "baton", "attempt", "row"))
+_decode = msgspec.json.Decoder().decode  # of bytes that the ledger wrote itself
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,11 +90,10 @@ class Landing:
 class Emits:
     """What one attempt has emitted so far. Whose it is, how deep and of what it came are the task's, not its own."""
 
+    __slots__ = ("_kept", "_now", "_task")
+
     def __init__(self, task: Row, now: Instant) -> None:
-        self._principal = principal_of(str(task[_CELL["principal"]]))
-        self._depth = _number(task, "depth") + 1
-        self._cause = f"task:{_number(task, 'n')}"
-        self._now = now
+        self._task, self._now = task, now
         self._kept: list[Incoming] | None = []
 
     def __call__(self, fact: Write | Signal) -> None:
@@ -98,7 +102,9 @@ class Emits:
             raise OutsideStep("emit")
         if len(self._kept) == EMITS_AT_MOST:
             raise BadArguments([Fault("fact", f"is one too many: an attempt may emit {EMITS_AT_MOST}")])
-        self._kept.append(intake.taken(fact, self._principal, self._now, depth=self._depth, cause=self._cause))
+        whose, deep = principal_of(str(self._task[_PRINCIPAL])), _number(self._task, "depth") + 1
+        cause = f"task:{_number(self._task, 'n')}"
+        self._kept.append(intake.taken(fact, whose, self._now, depth=deep, cause=cause))
 
     def close(self) -> tuple[Incoming, ...]:
         """All of them; whoever still emits afterwards is refused."""
@@ -106,30 +112,35 @@ class Emits:
         return tuple(kept)
 
 
-def env_of(task: Row, run: Row, reflex: Reflex, now: Instant) -> Env:
-    """All that the input's template may see: params, the cause as it was pinned, the task's own row or rows, now."""
-    raw = task[_CELL["row"]]
-    own: dict[str, Json] = {}
-    if isinstance(raw, bytes):
-        unit = codec.parse(raw, "a unit")
-        own = {"rows": unit} if isinstance(unit, list) else {"row": unit}
-    return environment(reflex.params, pinned(run), now, **own)
+class Setting:
+    """What the attempts at one run's tasks have in common: its definition, its cause as it was pinned, now."""
 
+    def __init__(self, run: Row, reflex: Reflex, now: Instant) -> None:
+        self.reflex = reflex
+        cause, self._principal = str(run[_RUN["cause"]]), principal_of(str(run[_RUN["principal"]]))
+        self._seen = environment(reflex.params, pinned(run), now)
+        self._moment = moment(now)
+        # A fact's number begins again in a new store, an occurrence's key does not.
+        since = () if cause.startswith(OCCURRENCE) else (str(run[_RUN["occurred_at"]]),)
+        self._before = (self._principal, "reflex", str(run[_RUN["reflex"]]), cause, *since)
 
-def key_of(task: Row, run: Row) -> str:
-    """What a provider is given so that a second attempt is no second charge: the same on every attempt, and no other
-    task's. Over 200 bytes it is a hash."""
-    cause = str(run[_RUN["cause"]])
-    # A fact's number begins again in a new store, an occurrence's key does not.
-    since = () if cause.startswith(OCCURRENCE) else (str(run[_RUN["occurred_at"]]),)
-    whose = principal_of(str(task[_CELL["principal"]]))
-    return join(whose, "reflex", str(task[_CELL["reflex"]]), cause, *since, str(task[_CELL["unit"]]))
+    def env(self, task: Row) -> Env:
+        """All that the input's template may see: params, the cause, the task's own row or rows, now."""
+        raw = task[_ROW]
+        if not isinstance(raw, bytes):
+            return self._seen
+        unit = _decode(raw)
+        return {**self._seen, "rows" if isinstance(unit, list) else "row": unit}
 
+    def key(self, task: Row) -> str:
+        """What a provider is given so that a second attempt is no second charge: the same on every attempt, and no
+        other task's. Over 200 bytes it is a hash.
+        """
+        return join(*self._before, str(task[_UNIT]))
 
-def attempt_of(task: Row, run: Row, now: Instant, emits: Emits) -> Task:
-    """What an effect is given beside its input."""
-    whose = principal_of(str(task[_CELL["principal"]]))
-    return Task(key_of(task, run), moment(now), _number(task, "attempt"), whose, emits)
+    def attempt(self, task: Row, emits: Emits) -> Task:
+        """What an effect is given beside its input."""
+        return Task(self.key(task), self._moment, int(task[_ATTEMPT] or 0), self._principal, emits)
 
 
 def judged(task: Row, policy: Policy, ending: Ending, now: Instant) -> Landing:
@@ -167,7 +178,7 @@ def too_long(timeout_ms: int) -> Raised:
 
 
 def _last_words(task: Row) -> str:
-    said = task[_CELL["error"]]
+    said = task[TASK.at["error"]]
     claims = _number(task, "claims") - 1
     told = f"It was started {claims} times and never answered: each time, whoever ran it died or fell silent."
     return f"{told} Last it said: {said!s}"[:WORDS_AT_MOST] if isinstance(said, str) else told
@@ -185,12 +196,11 @@ def _kept(output: Any) -> tuple[bytes | None, str | None]:
 
 
 def _landing(task: Row, state: TaskState, **more: Any) -> Landing:
-    serial = task[_CELL["baton"]] is not None
-    reflex = str(task[_CELL["reflex"]])
-    return Landing(_number(task, "n"), _number(task, "run"), reflex, _number(task, "token"), serial, state, **more)
+    n, run, reflex, token = cast("tuple[int, int, str, int]", (task[_N], task[_OF], task[_REFLEX], task[_TOKEN]))
+    return Landing(n, run, reflex, token, task[_BATON] is not None, state, **more)
 
 
 def _number(task: Row, column: str) -> int:
-    value = task[_CELL[column]]
+    value = task[TASK.at[column]]
     assert isinstance(value, int)
     return value

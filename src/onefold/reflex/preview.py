@@ -16,7 +16,7 @@ from typing import Final
 
 from onefold.almanac import Key, Occurrence, occurrences, tz_version
 from onefold.reflex import birth, fanout, intake
-from onefold.reflex.execute import env_of
+from onefold.reflex.execute import Setting
 from onefold.reflex.intake import Incoming
 from onefold.reflex.materialize import CAP, decided
 from onefold.reflex.seams import Effect, Transform
@@ -206,7 +206,7 @@ def _task(planned: Planned, run: Row, unit: fanout.Unit, transform: Transform, e
     reflex = planned.reflex
     task = fanout.task_row(0, run, reflex, unit, planned.now, serial=False, first=False)
     try:
-        resolved = transform(reflex.input, env_of(task, run, reflex, planned.now))
+        resolved = transform(reflex.input, Setting(run, reflex, planned.now).env(task))
     except Exception as fault:  # noqa: BLE001 - the door: what a template raises is what the task would fail with
         return PreviewTask(unit.key, None, error=str(fault))
     if effect is None:
