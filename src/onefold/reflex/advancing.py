@@ -36,7 +36,8 @@ SELECTING = 8
 
 @dataclass(slots=True)
 class Parts:
-    """What an engine stands on, for all its advances. `armed`: since when each reflex is, in ms, by generation."""
+    """What an engine stands on, for all its advances. armed: since when each reflex is, in ms, by generation. fanning:
+    runs that one of its advances is selecting for, so that no other asks the same database the same."""
 
     space: Space
     transform: Transform
@@ -46,6 +47,7 @@ class Parts:
     backlog: Backlog
     loaded: Loaded | None = None
     armed: tuple[int, dict[str, int]] = (0, {})
+    fanning: set[object] = field(default_factory=set)
     definitions: Definitions = field(default_factory=Definitions)
     acts: Acts = field(default_factory=Acts)
 
@@ -147,7 +149,16 @@ class Advance:
             self._moved |= await committed(self._space, backfill.letting(waiting, self._now)) > 0
 
     async def _fan_out(self) -> None:
-        (runs,) = await self._space.look(fanout.due(self._now, self._limit))
+        mine = self._parts.fanning
+        (found,) = await self._space.look(fanout.due(self._now, self._limit + len(mine)))
+        runs = [run for run in found if run[0] not in mine][: self._limit]
+        mine.update(run[0] for run in runs)
+        try:
+            await self._fan_all(runs)
+        finally:
+            mine.difference_update(run[0] for run in runs)
+
+    async def _fan_all(self, runs: Sequence[Row]) -> None:
         if not runs:
             return
         version = REFLEX_RUN.at["version"]
