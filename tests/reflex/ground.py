@@ -44,6 +44,7 @@ from onefold.terms.instant import down
 STORES = ("memory", "sqlite")
 T0 = datetime(2026, 3, 1, tzinfo=UTC)
 ROUNDS = 200  # advances after which a scenario that still moves never rests
+SHARED = "/dev/shm" if Path("/dev/shm").is_dir() else None  # noqa: S108 - a folder of one test, gone at its end
 Failpoint = Callable[[str], None]
 
 
@@ -169,6 +170,7 @@ class At:
         self._open_world = open_world
         self.world: World = open_world(None)
         self.now = T0
+        self.transform = shape
         self.rows = Rows()
         self.acts: dict[str, Act] = {"act": Act()}
         self.engines: list[Engine] = []
@@ -293,8 +295,7 @@ class At:
 @asynccontextmanager
 async def ground(store: str) -> AsyncIterator[At]:
     """A store of this kind, empty, and gone at the end."""
-    shared = "/dev/shm"  # noqa: S108 - the folder is of this test alone, and gone at its end
-    with tempfile.TemporaryDirectory(dir=shared if Path(shared).is_dir() else None) as folder:
+    with tempfile.TemporaryDirectory(dir=SHARED) as folder:
         at = At(_opener(store, Path(folder), lambda: down(at.now)))
         try:
             yield at
