@@ -54,7 +54,7 @@ _SYNC = (
     "set_config('synchronous_commit',case current_setting('synchronous_commit')"
     " when 'remote_apply' then 'remote_apply' else 'on' end,false)"
 )
-_PREPARE = f"select {_SET},{_SYNC}".encode()
+PREPARE = f"select {_SET},{_SYNC}".encode()
 _FACTS = b"""select pg_is_in_recovery(), current_setting('transaction_read_only'), current_setting('fsync'),
  current_setting('full_page_writes'), current_setting('server_version_num')::int8, current_setting('server_encoding'),
  (select system_identifier::text from pg_control_system()),
@@ -113,7 +113,7 @@ async def connect(
         raise unavailable(state)
     wire = Wire(conn, failpoint)
     try:
-        results = await wire.send([Statement(_PREPARE), Statement(_FACTS)])
+        results = await wire.send([Statement(PREPARE), Statement(_FACTS)])
         return wire, _usable(wire.rows(results[1])[0], lossy)
     except (Gone, Stopped, OSError) as error:
         wire.drop()

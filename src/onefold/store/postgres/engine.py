@@ -86,6 +86,12 @@ class Engine:
         self.drop()
         self._wire = wire
 
+    def part(self, wire: Wire) -> None:
+        """Let go of the one that was lent; what was opened in its place is closed."""
+        if self._wire is not wire:
+            self.drop()
+        self._wire = None
+
     def lent(self) -> Wire:
         """The connection as it is. Raises: Unusable when there is none."""
         if self._wire is None or not self._wire.open:

@@ -24,6 +24,7 @@ from psycopg import AsyncConnection, pq
 from psycopg.adapt import Transformer
 
 PATIENCE_S = 30.0  # why: longer than the server's own limits on a statement and on a wait for a lock
+CANCEL_S = 2.0
 _BAD = pq.ConnStatus.BAD
 _GOOD = (pq.ExecStatus.COMMAND_OK, pq.ExecStatus.TUPLES_OK)
 _SYNC, _ABORTED = pq.ExecStatus.PIPELINE_SYNC, pq.ExecStatus.PIPELINE_ABORTED
@@ -31,11 +32,15 @@ _SYNC, _ABORTED = pq.ExecStatus.PIPELINE_SYNC, pq.ExecStatus.PIPELINE_ABORTED
 
 @dataclass(slots=True)
 class Statement:
-    """One text, and its parameters in binary. `flush`: its answer is sent before the next statement runs."""
+    """One text, and its parameters in binary. `flush`: its answer is sent before the next statement runs.
+
+    described: it is not run; the result says what it is made of (see `described`).
+    """
 
     text: bytes
     values: Sequence[bytes | None] = ()
     flush: bool = False
+    described: bool = False
 
 
 class Gone(Exception):
@@ -59,6 +64,7 @@ class Stopped(Exception):
         super().__init__(f"{state}: {message}")
         self.at = at
         self.state = state
+        self.message = message
         self.results = results
 
 
@@ -129,6 +135,11 @@ class Wire:
             trip.bound = self._loop.call_later(PATIENCE_S, self.drop)
         return await trip.answer
 
+    async def cancel(self) -> None:
+        """Ask the server to end the statement that runs. Nothing is known when this returns. Never raises."""
+        with suppress(psycopg.Error, OSError):
+            await self._conn.cancel_safe(timeout=CANCEL_S)
+
     def drop(self) -> None:
         """Close it as a kill would. Who waits for an answer hears Gone."""
         if not self.open:
@@ -150,6 +161,11 @@ class Wire:
 
     def _put(self, trip: _Trip, place: int, statement: Statement) -> None:
         text, values = statement.text, statement.values
+        if statement.described:
+            self._pg.send_prepare(b"", text)
+            self._pg.send_describe_prepared(b"")
+            trip.sent.extend((b"", place))
+            return
         name = self._names.get(text)
         if name is None and text not in self._coming:
             self._made += 1
@@ -208,10 +224,10 @@ class Wire:
         if status in _GOOD:
             if isinstance(what, int):
                 trip.results.append(result)
-            else:
+            elif what:
                 self._names[what] = self._coming.pop(what)
             return
-        if isinstance(what, bytes):
+        if isinstance(what, bytes) and what:
             self._coming.pop(what)
         if status != _ABORTED and trip.stopped is None:
             state = _field(result, pq.DiagnosticField.SQLSTATE)
@@ -236,6 +252,12 @@ class Wire:
             self.warned = True
         elif severity in ("FATAL", "PANIC"):
             self._state = _field(result, pq.DiagnosticField.SQLSTATE)
+
+
+def described(result: Any) -> tuple[list[int], list[tuple[str, int]]]:
+    """Of a statement that was not run: the types of its parameters, and its columns with theirs, as OIDs."""
+    types = [result.param_type(i) for i in range(result.nparams)]
+    return types, [((result.fname(i) or b"").decode(), result.ftype(i)) for i in range(result.nfields)]
 
 
 def _field(result: Any, field: pq.DiagnosticField) -> str:

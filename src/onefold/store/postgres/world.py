@@ -14,6 +14,8 @@ from contextlib import suppress
 from onefold.store.contract import Answer, Query, Schema
 from onefold.store.postgres import migrate
 from onefold.store.postgres.arrays import small
+from onefold.store.postgres.author import Door
+from onefold.store.postgres.authored import AuthoredSpace
 from onefold.store.postgres.cluster import History
 from onefold.store.postgres.connect import Address, connect
 from onefold.store.postgres.ddl import sequence
@@ -23,7 +25,6 @@ from onefold.store.postgres.lane import Lane
 from onefold.store.postgres.mint import Numbers
 from onefold.store.postgres.plan import Plan
 from onefold.store.postgres.reader import Reader
-from onefold.store.postgres.space import PostgresSpace
 from onefold.store.postgres.wire import Gone, Statement, Stopped, Wire
 
 LANES = 3  # why: `main` has one to itself, so that no step of an actuator waits behind its folds or they behind it
@@ -56,12 +57,13 @@ class PostgresWorld:
         self._node = node
         self._lossy = durability != "full"
         self._fail = failpoint
+        self._settle_s = settle_s
         self._within = within
         self._history = History(within, accept_rollback)
         self._there = False
-        self._spaces: dict[str, PostgresSpace] = {}
+        self._spaces: dict[str, AuthoredSpace] = {}
         self._reader = Reader(self._connected)
-        self._lanes = [Lane(Engine(self._connected, failpoint, self._history.reached, settle_s)) for _ in range(LANES)]
+        self._lanes = [Lane(self._engine()) for _ in range(LANES)]
         self._numbers = Numbers(self._blocks)
         self._opening = asyncio.Lock()
 
@@ -70,7 +72,7 @@ class PostgresWorld:
         """Of the history this world writes to: part of every epoch. 0 before a space is open."""
         return self._history.incarnation
 
-    async def open(self, name: str, schemas: Sequence[Schema]) -> PostgresSpace:
+    async def open(self, name: str, schemas: Sequence[Schema]) -> AuthoredSpace:
         """Raises: StoreReplaced, StoreTooNew, LoadRefused, StoreUnavailable."""
         async with self._opening:
             space = self._spaces.get(name)
@@ -121,7 +123,7 @@ class PostgresWorld:
 
     # --- opening --------------------------------------------------------------------------------
 
-    async def _open(self, name: str, schemas: Sequence[Schema]) -> PostgresSpace:
+    async def _open(self, name: str, schemas: Sequence[Schema]) -> AuthoredSpace:
         migrate.checked(schemas)
         try:
             wire = await self._reader.wire()
@@ -135,7 +137,12 @@ class PostgresWorld:
         assert number is not None
         await self._numbers.known([t.name for s in schemas for t in s.tables if t.serial])
         lane = self._lanes[0 if name == "main" else 1 + number % (LANES - 1)]
-        return PostgresSpace(name, number, schemas, self._within, lane, self._reader, self._numbers)
+        space = AuthoredSpace(name, number, schemas, self._within, lane, self._reader, self._numbers)
+        space.give(Door(name, self._within, self._connected), self._engine, self._fail)
+        return space
+
+    def _engine(self) -> Engine:
+        return Engine(self._connected, self._fail, self._history.reached, self._settle_s)
 
     async def _migrate(self, schemas: Sequence[Schema]) -> None:
         wire, server = await connect(self._address, node=self._node, lossy=self._lossy, failpoint=self._fail)
