@@ -63,6 +63,13 @@ def test_what_is_no_json_is_shown() -> None:
         assert "not JSON" in found.problem
 
 
+def test_a_slip_in_a_template_is_shown_on_its_line_under_a_rule_of_its_own() -> None:
+    text = TEXT.replace('{"name": "note"}', '{\n"name": "note",\n"input": {"a": {"$": "fct.by"}}}', 1)
+    found = check([Source("r.json", text.encode())])
+    assert [(item.line, item.rule) for item in found if item.rule != "reflex"] == [(8, "template")]
+    assert [item.rule for item in check([Source("r.json", canonical(whole()))])] == []
+
+
 def test_files_are_checked_as_the_set_they_are() -> None:
     found = check([Source("a.json", canonical(plain("a"))), Source("b.json", canonical(plain("a")))])
     assert [(item.file, "another definition" in item.problem) for item in found] == [("b.json", True)]

@@ -85,6 +85,14 @@ def test_a_template_may_see_what_its_task_will_have(definition: Any) -> None:
     assert found(CEL, definition) == []
 
 
+def test_a_clause_that_cannot_be_read_hides_nothing_of_the_others_and_blames_none() -> None:
+    wrong = {**plain(on={"fact": {"entity": "x", "op": "y"}}), "effect": {"name": "nope", "input": {"$": "rwo.id"}}}
+    known = Known(effects={}, selects=[], free_names=CEL.free_names)
+    assert [path for path, _ in found(known, wrong)] == ["on.fact.op", "effect.name", "effect.input"]
+    broken = plain(on="?", effect="nope", select={"query": {"$": "occurrence.key"}})
+    assert [path for path, _ in found(known, broken)] == ["on", "select.mode", "effect.name"]
+
+
 def test_the_names_are_those_of_the_place() -> None:
     assert roots(parse(whole()), "select.query") == ("params", "occurrence", "fact", "facts", "now")
     assert roots(parse(whole()), "effect.input") == ("params", "occurrence", "fact", "facts", "row", "now")

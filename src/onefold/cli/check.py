@@ -28,10 +28,10 @@ SOURCES = ("", "src")
 
 def _known(_: click.Context, __: click.Parameter, chosen: tuple[str, ...]) -> tuple[str, ...]:
     from onefold.fence import RULES
-    from onefold.reflex.checking import RULE
+    from onefold.reflex import checking
     from onefold.terms.ids import nearest
 
-    known = (*RULES, RULE)
+    known = (*RULES, *checking.RULES)
     for rule in chosen:
         if rule not in known:
             close = nearest(rule, known)

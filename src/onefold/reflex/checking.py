@@ -8,7 +8,8 @@ Was wrong once: every `*.json` of a folder taken for definitions. A package.json
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Final
 
 from onefold.fence.words import Finding as Found
@@ -17,9 +18,12 @@ from onefold.reflex.findings import ReflexFinding
 from onefold.reflex.gate import NOTHING, Known, Placed, look
 from onefold.reflex.places import around, lines, nearest_line
 from onefold.reflex.source import in_text
+from onefold.reflex.templates import CelTransform
 from onefold.terms.errors import Finding
 
-RULE: Final = "reflex"
+RULES: Final = ("reflex", "template")
+"""What a definition says; what stands in its templates, as the transform that ships reads them."""
+
 BYTE: Final = re.compile(r"is not JSON: .*\(byte (\d+)\)$")
 
 
@@ -34,26 +38,25 @@ def check(sources: Sequence[Source], known: Known = NOTHING) -> list[Found]:
     placed: list[Placed] = []
     for source in sources:
         placed.extend(in_text(source.raw, source.file, found))
-    found.extend(look(placed, known).findings)
+    found.extend(look(placed, replace(known, free_names=CelTransform().findings)).findings)
+    raw = {source.file: source.raw for source in sources}
+    return sorted(_told(raw, found))
+
+
+def _told(raw: Mapping[str, bytes], found: Iterable[Finding]) -> Iterator[Found]:
     by_file: dict[str, list[ReflexFinding]] = {}
     for item in found:
         if isinstance(item, ReflexFinding) and item.level == "refused":
             by_file.setdefault(_file(item), []).append(item)
-    raw = {source.file: source.raw for source in sources}
-    return sorted(told for file, items in by_file.items() for told in _told(file, raw.get(file, b""), items))
-
-
-def _told(file: str, raw: bytes, items: Sequence[ReflexFinding]) -> list[Found]:
-    places = [_place(file, item) for item in items]
-    known = lines(raw, {part for place in places for part in around(place)})
-    told = []
-    for item, place in zip(items, places, strict=True):
-        problem, _, instead = item.problem.partition("; ")
-        of = f"reflex {item.reflex}" if item.reflex else "this definition"
-        where = f"In {of}, {item.path}" if item.path else f"{of[0].upper()}{of[1:]}"
-        line = _broken(raw, item.problem) or nearest_line(place, known)
-        told.append(Found(file, line, RULE, f"{where}: {problem}.", _sentence(instead)))
-    return told
+    for file, items in by_file.items():
+        text = raw.get(file, b"")
+        known = lines(text, {part for item in items for part in around(_place(file, item))})
+        for item in items:
+            problem, _, instead = item.problem.partition("; ")
+            of = f"reflex {item.reflex}" if item.reflex else "this definition"
+            where = f"In {of}, {item.path}" if item.path else f"{of[0].upper()}{of[1:]}"
+            line = _broken(text, item.problem) or nearest_line(_place(file, item), known)
+            yield Found(file, line, item.rule, f"{where}: {problem}.", _sentence(instead))
 
 
 def _broken(raw: bytes, problem: str) -> int | None:

@@ -26,18 +26,21 @@ FEW: Final = 8
 @dataclass(frozen=True, slots=True)
 class ReflexFinding(Finding):
     """A finding of a definition. `reflex`: its id, "" where it has none; `path`: the place within it, such as
-    `policy.retry.max`, "" for the whole; `source`: where the definition came from, such as `billing.json[2]`."""
+    `policy.retry.max`, "" for the whole; `source`: where the definition came from, such as `billing.json[2]`; `rule`: "template" for what stands in one."""
 
     reflex: str = ""
     path: str = ""
     source: str = ""
+    rule: str = "reflex"
 
 
-def finding(source: str, reflex: str, path: str, problem: str, *, warns: bool = False) -> ReflexFinding:
+def finding(
+    source: str, reflex: str, path: str, problem: str, *, warns: bool = False, rule: str = "reflex"
+) -> ReflexFinding:
     """`source`: where the definition came from, such as `billing.json[2]`; "" where that says nothing."""
     parts = [source, f"reflex {short(reflex)}" if reflex else "", path]
     where = ", ".join(part for part in parts if part) or "reflexes"
-    return ReflexFinding(where, problem, "warning" if warns else "refused", reflex, path, source)
+    return ReflexFinding(where, problem, "warning" if warns else "refused", reflex, path, source, rule)
 
 
 def few_findings(found: Sequence[Finding]) -> list[Finding]:

@@ -8,12 +8,12 @@ Was wrong once: a check of its own for the file on the disk. What it had passed 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Protocol, TypeAlias, runtime_checkable
 
-from onefold.reflex.findings import few_findings, finding, meant, refuse
-from onefold.reflex.grammar import anchored, parse
+from onefold.reflex.findings import ReflexFinding, few_findings, finding, meant, refuse
+from onefold.reflex.grammar import anchored, examined
 from onefold.reflex.graph import Graph
 from onefold.reflex.seams import ROOTS, Effect, Select, Transform
 from onefold.reflex.words import Draft, Json, OnClock, OnWrite, Reflex
@@ -100,20 +100,18 @@ def look(definitions: Iterable[Placed], known: Known = NOTHING, at: Instant | No
                 finding("", "", "", f"there are more than {MAX_REFLEXES} definitions; load what one engine can hold")
             )
             break
-        try:
-            reflex = parse(definition, source)
-        except LoadRefused as refused:
-            found.extend(refused.findings)
+        reflex, wrong = examined(definition, source)
+        found.extend(wrong)
+        if reflex is not None:
+            found.extend(named(reflex, source, known, wrong))
+        if reflex is None or wrong:
             continue
         if reflex.id in read:
             first = sources[reflex.id]
-            problem = (
-                f"another definition has this id{f', in {first}' if first and first != source else ''}; ids are unique"
-            )
-            found.append(finding(source, reflex.id, "id", problem))
+            where = f", in {first}" if first and first != source else ""
+            found.append(finding(source, reflex.id, "id", f"another definition has this id{where}; ids are unique"))
             continue
         read[reflex.id], sources[reflex.id] = reflex, source
-        found.extend(named(reflex, source, known))
     warned = [item for id, reflex in read.items() if at is not None for item in _late(reflex, sources[id], at)]
     graph = Graph(read.values(), known.effects, sources)
     refused_ = [item for item in found if item.level == "refused"]
@@ -130,27 +128,36 @@ def drafted(definition: Json, known: Known, at: Instant) -> Draft:
     return Draft(saved, look([(saved, "")], known, at).findings)
 
 
-def named(reflex: Reflex, source: str, known: Known) -> list[Finding]:
-    """Names in a definition that nothing here has: its effect, its query, and those within its templates."""
+def named(reflex: Reflex, source: str, known: Known, wrong: Sequence[Finding] = ()) -> list[Finding]:
+    """Names in a definition that nothing here has: its effect, its query, and those within its templates. `wrong`: what
+    was found before; of a clause that could not be read, nothing more is said."""
+    unread = {item.path.split(".")[0] for item in wrong if isinstance(item, ReflexFinding)}
     found: list[Finding] = []
-    if known.effects is not None and reflex.effect not in known.effects:
+    if known.effects is not None and "effect" not in unread and reflex.effect not in known.effects:
         problem = f"there is no effect {reflex.effect!r}{meant(reflex.effect, known.effects)}"
         found.append(finding(source, reflex.id, "effect.name", problem))
+    if known.selects is not None and reflex.select is not None and "select" not in unread:
+        found.extend(_asked(reflex, reflex.select.query, source, known.selects))
+    if known.free_names is None:
+        return found
     query = None if reflex.select is None else reflex.select.query
-    if known.selects is not None and reflex.select is not None:
-        name = query.get("name") if isinstance(query, dict) else None
-        if not isinstance(name, str):
-            problem = f'names no selection; write {{"name": "...", "with": {{}}}}{meant("", known.selects)}'
-            found.append(finding(source, reflex.id, "select.query", problem))
-        elif name not in known.selects:
-            problem = f"there is no selection {name!r}{meant(name, known.selects)}"
-            found.append(finding(source, reflex.id, "select.query.name", problem))
-    if known.free_names is not None:
-        for path, template in (("select.query", query), ("when", reflex.when), ("effect.input", reflex.input)):
-            if template is not None:
-                for item in known.free_names(template, path, roots(reflex, path)):
-                    found.append(finding(source, reflex.id, item.where, item.problem, warns=item.level != "refused"))
+    for path, template in (("select.query", query), ("when", reflex.when), ("effect.input", reflex.input)):
+        if template is not None:
+            names = ROOTS if unread & {"on", "select"} else roots(reflex, path)
+            for item in known.free_names(template, path, names):
+                warns = item.level != "refused"
+                found.append(finding(source, reflex.id, item.where, item.problem, warns=warns, rule="template"))
     return found
+
+
+def _asked(reflex: Reflex, query: Json, source: str, selects: Collection[str]) -> Iterator[Finding]:
+    name = query.get("name") if isinstance(query, dict) else None
+    if not isinstance(name, str):
+        problem = f'names no selection; write {{"name": "...", "with": {{}}}}{meant("", selects)}'
+        yield finding(source, reflex.id, "select.query", problem)
+    elif name not in selects:
+        problem = f"there is no selection {name!r}{meant(name, selects)}"
+        yield finding(source, reflex.id, "select.query.name", problem)
 
 
 def roots(reflex: Reflex, path: str) -> tuple[str, ...]:

@@ -18,7 +18,7 @@ from typing import Any, Final, Literal, cast, get_args
 
 from onefold.almanac import clock_rule, zone
 from onefold.almanac.occurrence import MAX_WALL, wall_text
-from onefold.reflex.findings import Findings, finding, is_null
+from onefold.reflex.findings import Findings, is_null, refuse
 from onefold.reflex.words import (
     ByHand,
     Json,
@@ -32,10 +32,10 @@ from onefold.reflex.words import (
     Selection,
     Trigger,
 )
+from onefold.terms import codec
 from onefold.terms.codec import canonical, digest
-from onefold.terms.codec import parse as read
 from onefold.terms.duration import DAY, WEEK, duration_ms
-from onefold.terms.errors import BadArguments, LoadRefused
+from onefold.terms.errors import BadArguments, Broken, Finding, LoadRefused
 from onefold.terms.faults import short
 from onefold.terms.ids import check_name, check_text
 from onefold.terms.instant import LAST, Instant
@@ -70,9 +70,22 @@ def parse(definition: Json, path: str = "") -> Reflex:
 
     Raises: LoadRefused with one ReflexFinding for each thing wrong.
     """
-    raw, text = _read(definition, path)
+    reflex, found = examined(definition, path)
+    refuse(found)
+    if reflex is None:
+        raise Broken("a definition was neither read nor refused")
+    return reflex
+
+
+def examined(definition: Json, path: str = "") -> tuple[Reflex | None, list[Finding]]:
+    """As `parse`, but what is wrong stands beside what could be read; of clauses that could not, nothing is there."""
+    found = Findings(path)
+    read = _read(definition, found)
+    if read is None:
+        return None, found.found
+    raw, text = read
     id = raw.get("id")
-    found = Findings(path, id if isinstance(id, str) else "")
+    found.reflex = id if isinstance(id, str) else ""
     found.keys((), raw, WORDS, "a reflex")
     for word, how in NEEDED.items():
         if word not in raw:
@@ -97,8 +110,7 @@ def parse(definition: Json, path: str = "") -> Reflex:
         policy=_policy(raw["policy"], found) if "policy" in raw else Policy(),
         enabled=enabled is not False,
     )
-    found.end()
-    return reflex
+    return reflex, found.found
 
 
 def version_of(definition: Mapping[str, Json]) -> str:
@@ -147,28 +159,23 @@ def _instant(clock: Mapping[str, Json], at: Instant, found: Findings) -> dict[st
 # --- the whole -----------------------------------------------------------------------------------------
 
 
-def _read(definition: Json, path: str) -> tuple[dict[str, Any], bytes]:
-    """A copy of its own of what came, and its canonical text. Raises: LoadRefused for what is no JSON or too big."""
+def _read(definition: Json, found: Findings) -> tuple[dict[str, Any], bytes] | None:
+    """A copy of its own of what came, and its canonical text; None with a finding for what is no JSON or too big."""
     if not isinstance(definition, Mapping):
         what = type(definition).__name__
         told = {"list": "a list", "str": "text", "NoneType": "null", "bool": "true or false"}.get(what, "a number")
-        problem = (
-            f'a reflex is an object, and this is {told}; write {{"id": ..., "intent": ..., "on": ..., "effect": ...}}'
-        )
-        raise LoadRefused([finding(path, "", "", problem)])
-    found = Findings(path)
+        how = 'write {"id": ..., "intent": ..., "on": ..., "effect": ...}'
+        found.add((), f"a reflex is an object, and this is {told}; {how}")
+        return None
     try:
         text = canonical(dict(definition))
-        if len(text) > MAX_DEFINITION_BYTES:
-            found.add(
-                (),
-                f"has {len(text)} bytes; at most {MAX_DEFINITION_BYTES} are taken. Keep data in rows, and select them",
-            )
-        else:
-            return read(text), text
+        if len(text) <= MAX_DEFINITION_BYTES:
+            return codec.parse(text), text
+        problem = f"has {len(text)} bytes; at most {MAX_DEFINITION_BYTES} are taken. Keep data in rows, and select them"
+        found.add((), problem)
     except BadArguments as bad:
         found.taken((), bad.faults)
-    raise LoadRefused(found.found)
+    return None
 
 
 def _version(raw: Mapping[str, Any], text: bytes) -> str:

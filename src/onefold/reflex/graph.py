@@ -60,6 +60,10 @@ class Graph:
         self._sources = sources or {}
         self._by_id = {reflex.id: reflex for reflex in self.reflexes}
 
+    def source(self, id: str) -> str:
+        """Where a reflex's definition came from, "" where nobody said."""
+        return self._sources.get(id, "")
+
     # --- arrows ---------------------------------------------------------------------------------------
 
     def writes(self, reflex: Reflex) -> Sequence[str] | None:
@@ -148,7 +152,7 @@ class Graph:
                 f"these reflexes wake each other for ever: {told}. "
                 'Give one of them a "when", or a "select" that asks whether work is left; a delay alone ends nothing'
             )
-        return finding(self._sources.get(first.id, ""), first.id, "on", problem, warns=guarded)
+        return finding(self.source(first.id), first.id, "on", problem, warns=guarded)
 
     def _step(self, reflex: Reflex) -> str:
         """A reflex with what woke it."""
@@ -170,9 +174,7 @@ class Graph:
                 problem = f"{other.id!r} runs as another principal, whose facts never reach this one"
             else:
                 continue
-            yield finding(
-                self._sources.get(reflex.id, ""), reflex.id, "on.fact.run", f"{problem}, so it never fires", warns=True
-            )
+            yield finding(self.source(reflex.id), reflex.id, "on.fact.run", f"{problem}, so it never fires", warns=True)
 
     def _blind(self) -> Iterator[Finding]:
         """One finding for each effect that does not say what it writes, however many name it."""
@@ -183,7 +185,7 @@ class Graph:
         for effect, users in sorted(by_effect.items()):
             others = f" (as in {listed(reflex.id for reflex in users[1:])})" if len(users) > 1 else ""
             problem = f"the effect {effect!r} does not say what it writes{others}: a loop through it is not seen. Give it writes=[...]"
-            yield finding(self._sources.get(users[0].id, ""), users[0].id, "effect.name", problem, warns=True)
+            yield finding(self.source(users[0].id), users[0].id, "effect.name", problem, warns=True)
 
     # --- pictures -------------------------------------------------------------------------------------
 
