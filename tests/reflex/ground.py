@@ -256,11 +256,17 @@ class At:
 
     async def put_fact(self, n: int, **cells: Any) -> None:
         """Write a fact's row by hand."""
-        (before,) = await self.table(INTAKE, n=n)
+        await self._put(INTAKE, n, cells)
+
+    async def put_run(self, n: int, **cells: Any) -> None:
+        await self._put(REFLEX_RUN, n, cells)
+
+    async def _put(self, table: Table, n: int, cells: dict[str, Any]) -> None:
+        (before,) = await self.table(table, n=n)
 
         def body() -> Any:
             yield ()
-            return Last((Put(INTAKE, [tuple({**before, **cells}.values())]),), None)
+            return Last((Put(table, [tuple({**before, **cells}.values())]),), None)
 
         await (await self.space()).transact(body)
 

@@ -129,6 +129,20 @@ async def test_a_query_whose_template_is_wrong_skips_its_run(at: At) -> None:
     assert "fact.payloud" in run["note"]
 
 
+async def test_a_run_whose_cause_cannot_be_read_is_skipped_and_stops_no_other(at: At) -> None:
+    engine = await at.engine()
+    at.rows.down = ConnectionError("down")
+    at.rows.tables["due"] = []
+    await at.load(engine, [reflex("a", PING, select=EACH)])
+    for _ in range(2):
+        await at.signal(engine)
+    await at.settle(engine)
+    await at.put_run(1, env=b"{")
+    at.rows.down = None
+    await at.settle(engine, at.now + timedelta(minutes=1))
+    assert [run["state"] for run in await at.runs()] == ["skipped", "settled"]
+
+
 async def test_an_engine_without_a_selection_skips_what_needs_one(at: At) -> None:
     engine = await at.engine(select=None)
     await at.load(engine, [reflex("a", PING, select=EACH)])

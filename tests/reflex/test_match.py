@@ -299,6 +299,30 @@ async def test_a_fact_too_deep_is_parked_and_a_release_lets_it_pass_once(at: At)
     assert await engine.release(id, now=at.now) is False
 
 
+async def test_a_fact_too_deep_that_wakes_nobody_is_parked_for_nobody(at: At) -> None:
+    engine = await at.engine(max_chain_depth=3)
+    await at.load(engine, [reflex("a", PING, when={"$": "fact.payload"})])
+    await at.signal(engine, "pong")
+    await at.signal(engine, payload=False)
+    for n in (1, 2):
+        await at.put_fact(n, depth=9)
+    await at.settle(engine)
+    assert [fact["state"] for fact in await at.facts()] == ["delivered"] * 2
+
+
+async def test_a_fact_that_cannot_be_read_is_parked_and_stops_no_other(at: At) -> None:
+    engine = await at.engine()
+    await at.load(engine, [reflex("a", PING)])
+    for _ in range(3):
+        await at.signal(engine)
+    await at.put_fact(1, body=b"{")
+    await at.put_fact(2, principal="?")
+    reports = await at.settle(engine)
+    assert [fact["state"] for fact in await at.facts(kind="signal")] == ["parked", "parked", "delivered"]
+    assert reports[0].events[0].startswith("fact_1 was parked: it cannot be read: ")
+    assert await woken(at) == ["a"]
+
+
 async def test_a_released_fact_is_still_of_its_day(at: At) -> None:
     engine = await at.engine(max_chain_depth=3)
     await at.load(engine, [reflex("a", PING)])

@@ -25,7 +25,7 @@ from onefold.reflex.tables import INTAKE, REFLEX_RUN, STATE, TASK
 from onefold.reflex.watch import Loaded
 from onefold.reflex.words import Fact, Reflex, Report, fact_id
 from onefold.store.contract import Body, Done, Query, Row, Space
-from onefold.terms.errors import CallerError
+from onefold.terms.errors import CallerError, OnefoldError
 from onefold.terms.ids import principal_of
 from onefold.terms.instant import Instant, moment
 
@@ -103,9 +103,8 @@ class Advance:
         if not rows:
             self._parts.backlog.matched(0, more=False)
             return
-        facts = [intake.fact_of(row) for row in rows]
         armed = await self._armed(loaded)
-        decided = [match.Heard(fact, self._wakes(loaded, fact, armed)) for fact in facts]
+        decided = [self._heard(loaded, row, armed) for row in rows]
         body = match.matching(loaded, decided, self._now, self._parts.ceiling, self._mint(REFLEX_RUN))
         matched = await committed(self._space, body)
         self._parts.backlog.matched(matched.facts, more=len(rows) >= self._limit)
@@ -113,9 +112,15 @@ class Advance:
         self._moved |= matched.facts > 0
         self._events.extend(matched.parked)
 
+    def _heard(self, loaded: Loaded, row: Row, armed: Mapping[str, int]) -> match.Heard:
+        """Who hears a fact. One that cannot be read stops no other: it waits for a person."""
+        try:
+            fact = intake.fact_of(row)
+        except OnefoldError as damaged:
+            return match.unread(row, str(damaged))
+        return match.Heard(fact.n, fact, self._wakes(loaded, fact, armed))
+
     def _wakes(self, loaded: Loaded, fact: Fact, armed: Mapping[str, int]) -> tuple[Reflex, ...]:
-        if match.too_deep(fact, self._parts.ceiling):
-            return ()
         return tuple([reflex for reflex in match.candidates(loaded, fact, armed) if self.why_not(reflex, fact) is None])
 
     def why_not(self, reflex: Reflex, fact: Fact) -> str | None:
@@ -177,10 +182,10 @@ class Advance:
         """The units of a run. What would be wrong again is skipped; whatever else a seam raises is tried again."""
         if isinstance(reflex, str):
             return Fan(run, None, put_off=reflex)
-        seen = birth.pinned(run)
-        if reflex.select is None:
-            return Fan(run, reflex, fanout.without_selection(seen.get("fact")))
         try:
+            seen = birth.pinned(run)
+            if reflex.select is None:
+                return Fan(run, reflex, fanout.without_selection(seen.get("fact")))
             async with gate:
                 return Fan(
                     run, reflex, await self._selected(run, reflex, birth.environment(reflex.params, seen, self._now))

@@ -24,10 +24,13 @@ from onefold.terms.instant import Instant
 
 @dataclass(frozen=True, slots=True)
 class Heard:
-    """A fact, and the reflexes it wakes: all that watch it and whose `when` let it pass."""
+    """A fact, and the reflexes it wakes: all that watch it and whose `when` let it pass. `fact` is None where it could
+    not be read, and `why` says so."""
 
-    fact: Fact
-    wakes: tuple[Reflex, ...]
+    n: int
+    fact: Fact | None
+    wakes: tuple[Reflex, ...] = ()
+    why: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,8 +68,24 @@ def candidates(loaded: Loaded, fact: Fact, armed: Mapping[str, int]) -> list[Ref
 
 
 def too_deep(fact: Fact, ceiling: int) -> bool:
-    """Whether its chain is longer than anybody meant, and nobody let it pass."""
+    """Whether its chain is longer than anybody meant, and nobody let it pass. One that wakes nobody is no chain."""
     return fact.depth > ceiling and not fact.released
+
+
+def unread(row: Row, why: str) -> Heard:
+    """A fact that nobody here can read."""
+    n = row[INTAKE.at["n"]]
+    assert isinstance(n, int)
+    return Heard(n, None, why=f"it cannot be read: {why}")
+
+
+def stops(heard: Heard, ceiling: int) -> str | None:
+    """Why a fact waits for a person; None where it does not."""
+    if heard.fact is None:
+        return heard.why
+    if heard.wakes and too_deep(heard.fact, ceiling):
+        return f"its chain has {heard.fact.depth} links; at most {ceiling} go without a person's release"
+    return None
 
 
 def matching(
@@ -76,8 +95,8 @@ def matching(
 
     Writes nothing once a newer set was loaded than the one that was decided with.
     """
-    repeats = {r.id for heard in decided if heard.fact.kind == "manual" for r in heard.wakes}
-    by_n = {heard.fact.n: heard for heard in decided}
+    repeats = {r.id for heard in decided if heard.fact and heard.fact.kind == "manual" for r in heard.wakes}
+    by_n = {heard.n: heard for heard in decided}
 
     def body() -> Generator[tuple[Verb, ...], tuple[Answer, ...], Last[Matched]]:
         keys = [(n,) for n in sorted(by_n)]
@@ -96,14 +115,12 @@ def matching(
             if row[INTAKE.at["state"]] != WAITING:
                 continue
             heard = by_n[row[0]]
-            if too_deep(heard.fact, ceiling):
-                note = f"its chain has {heard.fact.depth} links; at most {ceiling} go without a person's release"
-                parked.append(f"{fact_id(heard.fact.n)} was parked: {note}")
-                marked.append(_marked(row, PARKED, note))
-                continue
-            marked.append(_marked(row, DELIVERED, None))
-            for reflex in heard.wakes:
-                runs.append(_run(mint(), reflex, heard.fact, row, now, busy))
+            note = stops(heard, ceiling)
+            marked.append(_marked(row, DELIVERED if note is None else PARKED, note))
+            if note is not None:
+                parked.append(f"{fact_id(heard.n)} was parked: {note}")
+            elif heard.fact is not None:
+                runs += [_run(mint(), reflex, heard.fact, row, now, busy) for reflex in heard.wakes]
         told = Matched(len(marked), len(runs), tuple(parked))
         if not marked:
             return Last((), told)
