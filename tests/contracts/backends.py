@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
 
 from onefold.store.contract import World
 from onefold.store.memory import MemoryWorld
@@ -52,10 +51,11 @@ class Postgres:
     def __call__(self, *, failpoint: Failpoint | None = None) -> World:
         from onefold.store.postgres import PostgresWorld
 
-        world: Any = PostgresWorld(self._url, settle_s=0.05, failpoint=failpoint)  # without the author's door yet
-        return world  # type: ignore[no-any-return]
+        return PostgresWorld(self._url, settle_s=0.05, failpoint=failpoint)
 
 
-BACKENDS: Mapping[str, Callable[[Path], OpenWorld]] = {"memory": lambda folder: Memory(), "sqlite": Sqlite}
-# A host asks for the author's door too, which Postgres does not have yet.
-STORES: Mapping[str, Callable[[Path], OpenWorld]] = {**BACKENDS, "postgres": lambda folder: Postgres()}
+BACKENDS: Mapping[str, Callable[[Path], OpenWorld]] = {
+    "memory": lambda folder: Memory(),
+    "sqlite": Sqlite,
+    "postgres": lambda folder: Postgres(),
+}

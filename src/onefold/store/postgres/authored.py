@@ -61,6 +61,10 @@ class AuthoredSpace(PostgresSpace):
         super().abandon()
         self._door.close()
 
+    def let_go(self) -> None:
+        """Close the author's connection; a step under way is fenced."""
+        self._door.close()
+
     async def _journal(self, wire: Wire, body: Body[Any]) -> Outcome[Any]:
         """Run `body` in the transaction that is open on `wire`, and commit it."""
         engine = self._engine()

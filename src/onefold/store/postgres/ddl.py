@@ -27,7 +27,7 @@ def own(within: str) -> list[str]:
         (
             f"create table {me}._cluster(one bool primary key default true check(one), id uuid not null default"
             " gen_random_uuid(), incarnation int8 not null, system text not null, timeline int8 not null,"
-            " since timestamptz not null default clock_timestamp())"
+            " since timestamptz not null default clock_timestamp(), held int8 not null default 0)"
         ),
         (
             f"create function {me}.stop(what text) returns bool language plpgsql as $$ begin"

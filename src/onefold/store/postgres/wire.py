@@ -98,6 +98,7 @@ class Wire:
         self._fd = self._pg.socket
         self._writing = False
         self.open = True
+        self.ended: Callable[[], None] | None = None  # called when it is no longer
         self.trips = 0
         self.warned = False  # whether the server warned of something since this was last set to False
         self.pid = self._pg.backend_pid
@@ -156,6 +157,8 @@ class Wire:
             if not trip.answer.done():
                 trip.answer.set_exception(Gone(self._state, trip.results, trip.stopped is not None))
                 trip.answer.exception()  # somebody who stopped waiting must not be reported as deaf
+        if self.ended is not None:
+            self.ended()
 
     # --- sending --------------------------------------------------------------------------------
 

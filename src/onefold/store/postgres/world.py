@@ -1,7 +1,7 @@
 """store.postgres.world - all spaces of one database: few connections, however many spaces.
 
 For: opening spaces by name, the lanes they commit through, what is asked of each new connection.
-Never: holds the database against other processes: keys, locks and guards do that.
+Never: holds the database against other processes where it is shared: keys, locks and guards do that.
 Was wrong once: a connection for each space. A thousand actuators were a thousand server processes at rest.
 """
 
@@ -21,6 +21,7 @@ from onefold.store.postgres.connect import Address, connect
 from onefold.store.postgres.ddl import sequence
 from onefold.store.postgres.engine import SETTLE_S, Engine
 from onefold.store.postgres.failing import faulty, unavailable
+from onefold.store.postgres.hold import PATIENCE_S, Hold
 from onefold.store.postgres.lane import Lane
 from onefold.store.postgres.mint import Numbers
 from onefold.store.postgres.plan import Plan
@@ -33,10 +34,11 @@ LANES = 3  # why: `main` has one to itself, so that no step of an actuator waits
 class PostgresWorld:
     """Spaces as parts of the tables in one schema, `within`, of the database at `url`.
 
-    node: named to the server. durability: "full", or "lossy-on-power-cut", which goes on with a server that does not
+    node: named to the server. alone: no other process may have the store meanwhile; one that tries is told this `node`.
+    patience_s: how long it tries. durability: "full", or "lossy-on-power-cut", which goes on with a server that does not
     wait for its disk. accept_rollback: go on after a restore or a promotion. settle_s: how long a commit whose answer
-    was lost is looked up. failpoint: called with "statement",
-    "before-commit" and "after-commit"; an OSError it raises is a connection that failed there.
+    was lost is looked up. failpoint: called with "statement", "before-commit" and "after-commit"; an OSError it raises
+    is a connection that failed there.
     """
 
     def __init__(
@@ -47,6 +49,8 @@ class PostgresWorld:
         durability: str = "full",
         accept_rollback: bool = False,
         within: str = "onefold",
+        alone: bool = False,
+        patience_s: float = PATIENCE_S,
         settle_s: float = SETTLE_S,
         failpoint: Callable[[str], None] | None = None,
     ) -> None:
@@ -62,6 +66,7 @@ class PostgresWorld:
         self._history = History(within, accept_rollback)
         self._there = False
         self._spaces: dict[str, AuthoredSpace] = {}
+        self._hold = Hold(within, self._plain, self._let_go, patience_s) if alone else None
         self._reader = Reader(self._connected)
         self._lanes = [Lane(self._engine()) for _ in range(LANES)]
         self._numbers = Numbers(self._blocks)
@@ -119,6 +124,8 @@ class PostgresWorld:
         for lane in self._lanes:
             lane.abandon()
         self._reader.drop()
+        if self._hold is not None:
+            self._hold.drop()
         self._spaces.clear()
 
     # --- opening --------------------------------------------------------------------------------
@@ -159,9 +166,11 @@ class PostgresWorld:
         return self._there
 
     async def _connected(self) -> Wire:
-        """Raises: StoreUnavailable, StoreReplaced."""
+        """Raises: StoreUnavailable, StoreReplaced, StoreLocked."""
         wire, server = await connect(self._address, node=self._node, lossy=self._lossy, failpoint=self._fail)
         try:
+            if self._hold is not None:
+                await self._hold.enter(wire)
             if await self._known(wire):
                 await self._history.check(wire, server)
         except Gone as gone:
@@ -173,6 +182,19 @@ class PostgresWorld:
             wire.drop()
             raise
         return wire
+
+    async def _plain(self) -> Wire:
+        """A connection that proves nothing."""
+        wire, _ = await connect(self._address, node=self._node, lossy=self._lossy, failpoint=None)
+        return wire
+
+    def _let_go(self) -> None:
+        """The store may be another process's: nothing of this one may write any more."""
+        for lane in self._lanes:
+            lane.engine.drop()
+        for space in self._spaces.values():
+            space.let_go()
+        self._reader.drop()
 
     async def _blocks(self, table: str, count: int) -> list[int]:
         text = f"select nextval('{sequence(self._within, table)}') from generate_series(1,{count:d})"
