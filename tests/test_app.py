@@ -14,7 +14,7 @@ from pydantic import BaseModel
 
 import onefold
 from onefold import App, Run, actuator, blocking
-from onefold.host import borrow
+from onefold.host import automations, borrow
 from onefold.terms.errors import BadArguments, LoadRefused, NotFound, NotOpen, RunFailed, StoreLocked
 from tests.guarantees.shop import Accepted, Deposit, bank, make
 
@@ -181,6 +181,7 @@ PAIRS = [
     (onefold.app.Parked, blocking.Parked),
     (borrow.Borrow, blocking.Borrow),
     (borrow.Custody, blocking.Custody),
+    (automations.Automations, automations.BlockingAutomations),
 ]
 ONLY_ASYNC = {"asgi", "drain", "host", "parts", "said", "settled", "to_json"}
 

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from onefold.actuators.declare import Actuator
 from onefold.host.approvals import Decision, OpenApproval
+from onefold.host.automations import Automations, kept
 from onefold.host.caller import Caller, inside
 from onefold.host.catalog import Part
 from onefold.host.config import Config, find, settle
@@ -31,8 +32,8 @@ from onefold.host.runs import JournalRow
 from onefold.host.sweep import Swept
 from onefold.kernel.module import Module
 from onefold.kernel.prune import Pruned
-from onefold.terms.duration import duration_ms
-from onefold.terms.errors import BadArguments, Fault, NotOpen
+from onefold.reflex.words import Ingested, Signal, Write
+from onefold.terms.errors import NotOpen
 
 __tracebackhide__ = True  # a failing test shows the test's own lines
 
@@ -65,7 +66,7 @@ class _Opened:
 class App:
     """An application as a value. `async with App(...) as app` opens it; so does its ASGI lifespan.
 
-    parts: actuators, modules and ports. store: a folder, or "memory:". node: {"capacity": n}.
+    parts: actuators, modules, ports and reflexes. store: a folder, or "memory:". node: {"capacity": n}.
     config: a path to an onefold.toml, or its settings as a dict.
     """
 
@@ -213,15 +214,19 @@ class App:
         *,
         runs: str | timedelta | None = None,
         replies: str | timedelta | None = None,
+        reflex_runs: str | timedelta | None = None,
+        intake: str | timedelta | None = None,
         dry_run: bool = False,
     ) -> Swept:
-        """Take away runs that ended, and replies of modules given, so long ago; by default as the settings say.
-
-        A repeat still counts once: without its reply it is AlreadyDone. dry_run: only count.
+        """Take away runs that ended, replies of modules given, reflex runs that settled and facts that were delivered so
+        long ago; by default as the settings say. A repeat still counts once: without its reply it is AlreadyDone.
+        dry_run: only count.
         """
         return await self.host.sweep(
-            runs=_kept(runs, "runs"),
-            replies=_kept(replies, "replies"),
+            runs=kept(runs, "runs"),
+            replies=kept(replies, "replies"),
+            reflex_runs=kept(reflex_runs, "reflex_runs"),
+            intake=kept(intake, "intake"),
             dry_run=dry_run,
             caller=self.caller,
         )
@@ -261,6 +266,19 @@ class App:
 
         return Custody(self.host, self.caller, shape, id)
 
+    # --- facts and reflexes -------------------------------------------------------------------
+
+    async def ingest(self, fact: Write | Signal) -> Ingested:
+        """Keep a fact for the reflexes of this principal; durable when it answers. A repeat of its dedupe key counts once.
+
+        Raises: BadArguments, TooLarge, Busy.
+        """
+        return await self.host.ingest(fact, caller=self.caller)
+
+    @property
+    def reflexes(self) -> Automations:
+        return Automations(self)
+
     # --- runs, approvals, what is parked ------------------------------------------------------
 
     @property
@@ -278,14 +296,6 @@ class App:
     @property
     def blobs(self) -> Blobs:
         return Blobs(self)
-
-
-def _kept(said: str | timedelta | None, field: str) -> int | None:
-    """How long `field` is kept, in milliseconds. Raises: BadArguments, naming it."""
-    try:
-        return None if said is None else duration_ms(said)
-    except BadArguments as fault:
-        raise BadArguments([Fault(field, fault.faults[0].problem, said)], nothing_was="swept") from None
 
 
 class _Verbs:

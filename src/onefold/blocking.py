@@ -24,12 +24,14 @@ from onefold.actuators.declare import Actuator
 from onefold.actuators.receipt import Receipt as Shown
 from onefold.host import receipts
 from onefold.host.approvals import Decision, OpenApproval
+from onefold.host.automations import BlockingAutomations
 from onefold.host.modules import History, Page
 from onefold.host.parked import ParkedDetail, ParkedItem
 from onefold.host.runs import JournalRow
 from onefold.host.sweep import Swept
 from onefold.kernel.module import Module
 from onefold.kernel.prune import Pruned
+from onefold.reflex.words import Ingested, Signal, Write
 from onefold.terms.errors import NotOpen
 
 if TYPE_CHECKING:
@@ -160,10 +162,14 @@ class App:
         *,
         runs: str | timedelta | None = None,
         replies: str | timedelta | None = None,
+        reflex_runs: str | timedelta | None = None,
+        intake: str | timedelta | None = None,
         dry_run: bool = False,
     ) -> Swept:
-        """Take away runs that ended, and replies of modules given, so long ago; by default as the settings say."""
-        return self.wait_for(self.awaited.sweep(runs=runs, replies=replies, dry_run=dry_run))
+        """Take away what ended, was replied, settled or delivered so long ago; by default as the settings say."""
+        return self.wait_for(
+            self.awaited.sweep(runs=runs, replies=replies, reflex_runs=reflex_runs, intake=intake, dry_run=dry_run)
+        )
 
     def alarm(self, module: Module[Any, Any, Any, Any, Any], key: str) -> datetime | None:
         """The actor's next alarm, folding it first if it is due."""
@@ -196,6 +202,14 @@ class App:
     @property
     def runs(self) -> Runs:
         return Runs(self)
+
+    def ingest(self, fact: Write | Signal) -> Ingested:
+        """Keep a fact for the reflexes of this principal. Raises: BadArguments, TooLarge, Busy."""
+        return self.wait_for(self.awaited.ingest(fact))
+
+    @property
+    def reflexes(self) -> BlockingAutomations:
+        return BlockingAutomations(self)
 
     @property
     def approvals(self) -> Approvals:

@@ -26,6 +26,7 @@ from onefold.kernel.prune import Pruned
 from onefold.terms.codec import canonical, digest, parse
 from onefold.terms.errors import BadArguments, Fault, KeyConflict, NotFound, UnknownName
 from onefold.terms.instant import moment
+from tests.serve.fake_reflexes import FakeReflexes
 from tests.serve.fake_values import (
     RESULTS,
     Catalog,
@@ -58,10 +59,11 @@ class FakeRun:
     changed: asyncio.Event = field(default_factory=asyncio.Event)
 
 
-class FakeHost:
+class FakeHost(FakeReflexes):
     """Verbs in memory. `acted` counts what had an effect, so that a test can say: once."""
 
     def __init__(self, config: Config | None = None, actuators: Sequence[Actuator[Any, Any]] = ()) -> None:
+        super().__init__()
         given = actuators or (refund_order, slow_report, nightly, paid)
         self.catalog = Catalog(
             "Shop tools", {one.name: one for one in given}, {"counter": SimpleNamespace(room="modules")}
@@ -252,10 +254,17 @@ class FakeHost:
         return Pruned(facts=4, begins=5)
 
     async def sweep(
-        self, *, runs: int | None = None, replies: int | None = None, dry_run: bool = False, caller: Caller
+        self,
+        *,
+        runs: int | None = None,
+        replies: int | None = None,
+        reflex_runs: int | None = None,
+        intake: int | None = None,
+        dry_run: bool = False,
+        caller: Caller,
     ) -> Swept:
-        self.acted.append(("sweep", runs, replies, dry_run))
-        return Swept(replies=2, runs=3)
+        self.acted.append(("sweep", runs, replies, reflex_runs, intake, dry_run))
+        return Swept(replies=2, runs=3, reflex_runs=4, intake=5)
 
     async def actors(
         self, module: str, *, prefix: str = "", limit: int = 100, after: str | None = None, caller: Caller

@@ -13,7 +13,7 @@ from pydantic import BaseModel, Field
 from onefold.actuators.declare import Actuator, actuator
 from onefold.actuators.receipt import Receipt, Trouble, WaitShown
 from onefold.actuators.run import Run
-from onefold.host.config import Hook
+from onefold.host.config import Hook, Incoming
 from onefold.host.settings import Key
 from onefold.terms.errors import LoadRefused
 
@@ -170,6 +170,7 @@ class Config:
     loopback: bool = True
     keys: tuple[Key, ...] = ()
     hooks: Mapping[str, Hook] = field(default_factory=dict)
+    signals: Mapping[str, Incoming] = field(default_factory=dict)
     environ: dict[str, str] = field(default_factory=dict)
 
     def secret(self, name: str) -> str:

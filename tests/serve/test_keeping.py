@@ -15,17 +15,20 @@ from tests.serve.fake_host import FakeHost
 
 
 async def test_a_sweep_says_how_much_went(host: FakeHost, client: AsyncClient) -> None:
-    told = await client.post("/sweep", json={"runs": "1 day", "replies": "2h", "dry_run": True})
-    assert (told.status_code, told.json()) == (200, {"runs": 3, "replies": 2, "dry_run": True})
+    body = {"runs": "1 day", "replies": "2h", "reflex_runs": "3 days", "intake": "1s", "dry_run": True}
+    told = await client.post("/sweep", json=body)
+    went = {"runs": 3, "replies": 2, "reflex_runs": 4, "intake": 5, "dry_run": True}
+    assert (told.status_code, told.json()) == (200, went)
     assert (await client.post("/sweep")).json()["dry_run"] is False
-    assert host.acted == [("sweep", 86_400_000, 7_200_000, True), ("sweep", None, None, False)]
+    asked = ("sweep", 86_400_000, 7_200_000, 259_200_000, 1_000, True)
+    assert host.acted == [asked, ("sweep", None, None, None, None, False)]
 
 
 @pytest.mark.parametrize(
     "body, field",
     [
-        ({"reflex_runs": "1 day"}, "reflex_runs"),
-        ({"intake": "1 day"}, "intake"),
+        ({"reflex_runs": "later"}, "reflex_runs"),
+        ({"intake": -1}, "intake"),
         ({"runs": "soon"}, "runs"),
         ({"replies": 30}, "replies"),
         ({"dry_run": "yes"}, "dry_run"),

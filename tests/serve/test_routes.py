@@ -54,8 +54,14 @@ def test_a_fixed_part_goes_before_a_named_one_and_a_method_may_take_the_other() 
 def test_two_routes_of_one_shape_are_refused() -> None:
     with pytest.raises(ValueError, match="two routes"):
         table("GET /a", "GET /a")
-    with pytest.raises(ValueError, match="named"):
-        table("GET /a/{x}", "GET /a/{y}/b")
+    with pytest.raises(ValueError, match="two routes"):
+        table("GET /a/{x}", "GET /a/{y}")
+
+
+def test_a_named_part_is_called_as_its_own_route_calls_it() -> None:
+    found = table("POST /facts/{signal}", "POST /facts/{id}/release")
+    assert found.find("POST", ["facts", "stripe"])[1] == {"signal": "stripe"}
+    assert found.find("POST", ["facts", "fact_3", "release"])[1] == {"id": "fact_3"}
 
 
 @pytest.mark.parametrize(

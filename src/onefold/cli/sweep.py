@@ -18,8 +18,8 @@ from onefold.cli.options import give, spoken
 @click.command("sweep")
 @click.option("--runs", metavar="DURATION", help="Runs that ended so long ago. Their keys stay taken.")
 @click.option("--replies", metavar="DURATION", help="Replies of modules, so old. A repeat is still none: AlreadyDone.")
-@click.option("--reflex-runs", hidden=True, help="Not in this version: the app refuses it by name.")
-@click.option("--intake", hidden=True, help="Not in this version: the app refuses it by name.")
+@click.option("--reflex-runs", metavar="DURATION", help="Reflex runs that settled so long ago, with their tasks.")
+@click.option("--intake", metavar="DURATION", help="Facts that were delivered, so old. Their dedupe keys stay taken.")
 @click.option("--dry-run", is_flag=True, help="Only say how much would go.")
 @spoken
 def sweep(
@@ -31,7 +31,7 @@ def sweep(
     dry_run: bool,
     as_json: bool,
 ) -> None:
-    """Take away ended runs and replies that are older than this, or than `retention` in onefold.toml."""
+    """Take away what is older than this, or than `retention` in onefold.toml."""
     from onefold.terms.codec import canonical
 
     said = {"runs": runs, "replies": replies, "reflex_runs": reflex_runs, "intake": intake}
@@ -42,6 +42,8 @@ def sweep(
 def _swept(told: dict[str, Any]) -> None:
     word = "would go" if told["dry_run"] else "are gone"
     click.echo(f"{told['runs']} runs and {told['replies']} replies {word}.")
+    if told["reflex_runs"] or told["intake"]:
+        click.echo(f"{told['reflex_runs']} reflex runs and {told['intake']} facts {word}.")
 
 
 @click.command("prune")

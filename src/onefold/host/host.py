@@ -31,9 +31,12 @@ from onefold.host.modules import ModuleVerbs
 from onefold.host.parked import ParkedVerbs
 from onefold.host.passes import pass_port
 from onefold.host.reckoning import RECKONINGS, Reckoning
+from onefold.host.reflexes import ReflexVerbs
+from onefold.host.reflexing import Reflexing
 from onefold.host.rerunning import RerunVerbs
 from onefold.host.runs import RunVerbs
 from onefold.host.sweep import Janitor, SweepVerbs
+from onefold.kernel.alarm import soonest as soonest_of
 from onefold.kernel.port import Port, Posting, StandIn
 from onefold.kernel.tables import ALARM
 from onefold.kernel.twice import twice
@@ -50,7 +53,9 @@ COUNTED_MS = 5_000  # how old the count of what is parked may be in an answer to
 GRACE_S = 10.0  # what is on its way at a stop may finish for this long
 
 
-class Host(ModuleVerbs, ForkVerbs, RunVerbs, RerunVerbs, ApprovalVerbs, ParkedVerbs, BlobVerbs, SweepVerbs):
+class Host(
+    ModuleVerbs, ForkVerbs, RunVerbs, RerunVerbs, ApprovalVerbs, ParkedVerbs, BlobVerbs, SweepVerbs, ReflexVerbs
+):
     """An app that runs. Build it with the world it stands on, then `open` it."""
 
     def __init__(
@@ -76,6 +81,7 @@ class Host(ModuleVerbs, ForkVerbs, RunVerbs, RerunVerbs, ApprovalVerbs, ParkedVe
         self._secrets = signing
         self._chance = chance
         self._live = Live(clock)
+        self._reflexing = Reflexing(self._core, self._live, self.start, self.run_send)
         self._counted = (-COUNTED_MS, 0)
 
     @cached_property
@@ -130,15 +136,17 @@ class Host(ModuleVerbs, ForkVerbs, RunVerbs, RerunVerbs, ApprovalVerbs, ParkedVe
             )
         self._open_runs()
         reckoning = self._beside()
-        core.heard.append(self._live.heard)
+        core.heard += [self._live.heard, self._reflexing.heard]
+        core.beside_idle.append(lambda: self._reflexing.quiet)
         await core.space(MAIN)
+        await self._reflexing.open()
         core.start()
         reckoning.start(modules)
 
     def _beside(self) -> Reckoning:
         """What runs beside the driver, and ends before the store does."""
         core = self._core
-        janitor = Janitor(core, self._forget_run)
+        janitor = Janitor(core, self._forget_run, self._reflexing)
         core.closing.append(janitor.round.stop)
         core.beside_idle.append(lambda: janitor.round.idle)
         reckoning = Reckoning(self.clock, core.node, core.space)
@@ -165,10 +173,12 @@ class Host(ModuleVerbs, ForkVerbs, RunVerbs, RerunVerbs, ApprovalVerbs, ParkedVe
     def rest(self) -> None:
         """The process is about to stop: claim nothing more. Calls are still answered until `close`."""
         self._core.driver.rest()
+        self._reflexing.rest()
 
     async def close(self, grace_s: float = GRACE_S) -> None:
         """Stop cleanly: no new claims, what is on its way finishes within the grace, files are closed."""
         self._live.close()
+        await self._reflexing.stop(grace_s)
         await self._core.stop(grace_s)
         if "cells" in self.__dict__:
             self.cells.close()
@@ -180,8 +190,8 @@ class Host(ModuleVerbs, ForkVerbs, RunVerbs, RerunVerbs, ApprovalVerbs, ParkedVe
 
     @property
     def next_due(self) -> int | None:
-        """When the soonest alarm known will ring, in ms."""
-        return self._core.driver.next_due
+        """When the soonest alarm known will ring, or a reflex wants to be looked after, in ms."""
+        return soonest_of(self._core.driver.next_due, self._reflexing.next_due)
 
     @property
     def resident_count(self) -> int:
@@ -200,6 +210,7 @@ class Host(ModuleVerbs, ForkVerbs, RunVerbs, RerunVerbs, ApprovalVerbs, ParkedVe
     async def abandon(self) -> None:
         """Let go of everything as a kill would. For tests."""
         self._live.close()
+        await self._reflexing.abandon()
         await self._core.abandon()
         if "cells" in self.__dict__:
             self.cells.close()
@@ -221,10 +232,12 @@ class Host(ModuleVerbs, ForkVerbs, RunVerbs, RerunVerbs, ApprovalVerbs, ParkedVe
                     if isinstance(at, int) and (oldest is None or at < oldest):
                         oldest = at
             parked = await self._parked_lately(now)
+            late = await self._reflexing.late(now)
+            oldest = soonest_of(oldest, late)
         except OnefoldError as fault:
             return {"ready": False, "store": str(fault), "oldest_overdue_seconds": 0.0, "parked": 0}
-        late = 0.0 if oldest is None else max(0, now - oldest) / 1000
-        return {"ready": True, "store": "ok", "oldest_overdue_seconds": late, "parked": parked}
+        overdue = 0.0 if oldest is None else max(0, now - oldest) / 1000
+        return {"ready": True, "store": "ok", "oldest_overdue_seconds": overdue, "parked": parked}
 
     async def _parked_lately(self, now: int) -> int:
         """The count of what is parked, at most COUNTED_MS old: whoever probes each second pays for one."""

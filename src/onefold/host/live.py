@@ -43,6 +43,11 @@ class Live:
         self._clock = clock
         self._watchers: list[asyncio.Queue[Happening | None]] = []
 
+    @property
+    def watched(self) -> bool:
+        """Whether anybody watches now."""
+        return bool(self._watchers)
+
     def heard(self, resident: Resident, folded: Folded) -> None:
         if not self._watchers:
             return

@@ -10,18 +10,21 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from onefold.actuators.forgetting import ENDED, ended, forgotten, over, questions, started_by
 from onefold.actuators.tables import RUN
 from onefold.host.caller import Caller
 from onefold.host.core import MAIN, Core
+from onefold.host.reflexing import Reflexing
 from onefold.host.rounds import Round
 from onefold.kernel.tables import TURN
 from onefold.node import sweeping
 from onefold.store.contract import Answer, AuthorSpace, Last, Refused, Row, Unknown, Verb
 from onefold.terms.errors import BadArguments, Fault, OnefoldError, OutcomeUnknown
 from onefold.terms.ids import ActorId, principal_of
+from onefold.terms.instant import FIRST, Instant, moment
 
 LOOKS = 32  # commits of each sweep at a beat: 16,000 turns in half a minute, and nobody waits for them
 RUNS = 32  # runs of one look and one commit: all rows of a run go together, and a long one has thousands
@@ -31,32 +34,45 @@ log = logging.getLogger("onefold.sweep")
 
 @dataclass(frozen=True, slots=True)
 class Swept:
-    """How many replies and runs were taken away, or would be."""
+    """How many replies, ended runs, settled reflex runs and delivered facts were taken away, or would be."""
 
     replies: int = 0
     runs: int = 0
+    reflex_runs: int = 0
+    intake: int = 0
 
 
 class SweepVerbs:
     """Sweeping on request. `_core` is the opened application."""
 
     _core: Core
+    _reflexing: Reflexing
     _forget_run: Callable[[str], None]
 
     async def sweep(
-        self, *, runs: int | None = None, replies: int | None = None, dry_run: bool = False, caller: Caller
+        self,
+        *,
+        runs: int | None = None,
+        replies: int | None = None,
+        reflex_runs: int | None = None,
+        intake: int | None = None,
+        dry_run: bool = False,
+        caller: Caller,
     ) -> Swept:
-        """Take away the replies of modules, and ended runs, that are older than so many milliseconds.
+        """Take away replies of modules, ended runs, settled reflex runs and delivered facts that are older than so many
+        milliseconds. What is not said is taken from the settings, where nothing is said at all. dry_run: only count.
 
-        What is not said is taken from the settings. dry_run: only count. Raises: BadArguments when neither
-        says anything; StoreUnavailable, OutcomeUnknown: what was swept until then is swept.
+        Raises: BadArguments when neither says anything; StoreUnavailable, OutcomeUnknown: what was swept is swept.
         """
         caller.need("operate", "sweeping")
-        if runs is None and replies is None:
+        said = (runs, replies, reflex_runs, intake)
+        if said == (None,) * 4:
             kept = self._core.config.retention
-            runs, replies = kept.runs, kept.replies
-        if runs is None and replies is None:
-            raise BadArguments([Fault("", 'say how long "runs" or "replies" are kept')], nothing_was="swept")
+            said = (kept.runs, kept.replies, kept.reflex_runs, kept.intake)
+        if said == (None,) * 4:
+            problem = 'say how long "runs", "replies", "reflex_runs" or "intake" are kept'
+            raise BadArguments([Fault("", problem)], nothing_was="swept")
+        runs, replies, reflex_runs, intake = said
         now = self._core.clock.now()
         told, ended_runs = 0, 0
         if replies is not None:
@@ -66,7 +82,23 @@ class SweepVerbs:
             for name in self._core.catalog.actuators:
                 sweep = RunSweep(self._core, name, self._forget_run)
                 ended_runs += await sweep.all(now - runs, dry=dry_run)
-        return Swept(told, ended_runs)
+        gone = await self._reflexing.sweep(_before(now, reflex_runs), _before(now, intake), dry_run=dry_run)
+        return Swept(told, ended_runs, *gone)
+
+    async def reflex_sweep(
+        self, *, intake: int | None = None, runs: int | None = None, dry_run: bool = False, caller: Caller
+    ) -> Swept:
+        """As `sweep`, of reflexes alone. Raises: BadArguments when nothing says how long they are kept."""
+        if intake is None and runs is None:
+            runs, intake = self._core.config.retention.reflex_runs, self._core.config.retention.intake
+        if intake is None and runs is None:
+            raise BadArguments([Fault("", 'say how long "runs" or "intake" are kept')], nothing_was="swept")
+        return await self.sweep(reflex_runs=runs, intake=intake, dry_run=dry_run, caller=caller)
+
+
+def _before(now: int, kept: int | None) -> datetime | None:
+    """Whatever happened before this instant may go; None: nothing may. No horizon is before the first instant there is."""
+    return None if kept is None else moment(Instant(max(FIRST, now - kept)))
 
 
 class RunSweep:
@@ -129,15 +161,16 @@ class RunSweep:
 class Janitor:
     """The slow beat: a little of every sweep that somebody declared, beside the folds."""
 
-    def __init__(self, core: Core, forget: Callable[[str], None]) -> None:
+    def __init__(self, core: Core, forget: Callable[[str], None], reflexing: Reflexing) -> None:
         self._core = core
+        self._reflexing = reflexing
         self._runs = [RunSweep(core, name, forget) for name in core.catalog.actuators]
         self.round = Round("onefold janitor", self._sweep_some)
 
     def beat(self) -> bool:
         """Returns whether the round before left something to do."""
         kept = self._core.config.retention
-        if not self._core.windows and kept.replies is None and kept.runs is None:
+        if not self._core.windows and (kept.replies, kept.runs, kept.reflex_runs, kept.intake) == (None,) * 4:
             return False
         return self.round.begin()
 
@@ -160,4 +193,5 @@ class Janitor:
                 for status in ENDED:
                     taken, further = await sweep.look(status, now - kept.runs)
                     more |= further and taken > 0
-        return more
+        runs, intake = _before(now, kept.reflex_runs), _before(now, kept.intake)
+        return await self._reflexing.sweep_some(runs, intake) or more

@@ -18,6 +18,7 @@ from onefold.reflex.backlog import Backlog
 from onefold.reflex.difference import Change, changes
 from onefold.reflex.gate import Known, Placed, admit, drafted, known_to
 from onefold.reflex.graph import Graph
+from onefold.reflex.ledger import Ledger
 from onefold.reflex.load import LoadedSet, loading, reloading, texts_of
 from onefold.reflex.preview import NEXT
 from onefold.reflex.rehearsing import previewed
@@ -50,7 +51,7 @@ from onefold.terms.limits import QUEUE_PER_SPACE
 MAX_CHAIN_DEPTH = 24
 
 
-class Engine:
+class Engine(Ledger):
     """Reflexes over one space of a store, alone or inside an app.
 
     store: a World, whose space `main` is opened when it is first needed, or a Space whose schemas have the ledger.
@@ -258,6 +259,9 @@ class Engine:
         asked = due.questions(tuple(parts.effects), matches=matches)
         soonest = due.soonest(asked, await parts.space.look(*asked))
         return None if soonest is None else max(moment(soonest), moment(down(now, what="now")))
+
+    async def _space(self) -> Space:
+        return (await self._opened()).space
 
     async def _opened(self) -> Parts:
         if self._parts is None:

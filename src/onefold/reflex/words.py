@@ -240,6 +240,50 @@ class Cause:
 
 
 @dataclass(frozen=True, slots=True)
+class IntakeRow:
+    """One fact of the ledger, for people. state: waiting, delivered, parked, swept. `body`: as templates see it, None
+    once it was swept. `due`: when it is to be matched; `note`: why it is parked."""
+
+    id: str
+    kind: FactKind
+    subject: str
+    op: Op | None
+    state: str
+    principal: Principal
+    at: datetime
+    due: datetime | None
+    depth: int
+    cause: str | None
+    note: str | None
+    body: Json
+
+
+@dataclass(frozen=True, slots=True)
+class ReflexRow:
+    """One loaded reflex, for people. `armed_at`: since when facts count for it. `next_at`: when its clock's next
+    occurrence falls; None without a clock, or at its end."""
+
+    id: str
+    intent: str
+    principal: Principal
+    version: str
+    enabled: bool
+    effect: str
+    definition: Mapping[str, Json]
+    armed_at: datetime | None
+    next_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """The graph of the loaded reflexes: as lines of text, as DOT, and what is to be said of it."""
+
+    text: str
+    dot: str
+    findings: tuple[Finding, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class RunRow:
     """One reflex run, for people. `note` says why it was skipped or waits."""
 

@@ -16,6 +16,7 @@ from typing import Any, Literal, Protocol, TypeVar
 
 from onefold.host.caller import Caller
 from onefold.host.parked import ParkedDetail
+from onefold.serve.door_reflexes import Incoming, ReflexHost
 
 T_co = TypeVar("T_co", covariant=True)
 Json = Any
@@ -31,6 +32,7 @@ __all__ = [
     "Happening",
     "Hook",
     "Host",
+    "Incoming",
     "JournalRow",
     "Json",
     "Key",
@@ -108,12 +110,16 @@ class Pruned(Protocol):
 
 
 class Swept(Protocol):
-    """How many replies and runs went, or would."""
+    """How many of each went, or would."""
 
     @property
     def replies(self) -> int: ...
     @property
     def runs(self) -> int: ...
+    @property
+    def reflex_runs(self) -> int: ...
+    @property
+    def intake(self) -> int: ...
 
 
 class JournalRow(Protocol):
@@ -302,6 +308,8 @@ class Config(Protocol):
     def keys(self) -> Sequence[Key]: ...
     @property
     def hooks(self) -> Mapping[str, Hook]: ...
+    @property
+    def signals(self) -> Mapping[str, Incoming]: ...
 
     def secret(self, name: str) -> str:
         """What the variable `name` holds. Raises: LoadRefused when it is unset or too short."""
@@ -315,7 +323,7 @@ class Clock(Protocol):
 # --- the verbs -------------------------------------------------------------------------------------
 
 
-class Host(Protocol):
+class Host(ReflexHost, Protocol):
     """The opened application. Every verb checks the principal; the doors check the rights."""
 
     @property
@@ -369,7 +377,14 @@ class Host(Protocol):
     ) -> Page[dict[str, Any]]: ...
     async def prune_named(self, module: str, key: str, *, caller: Caller) -> Pruned: ...
     async def sweep(
-        self, *, runs: int | None = None, replies: int | None = None, dry_run: bool = False, caller: Caller
+        self,
+        *,
+        runs: int | None = None,
+        replies: int | None = None,
+        reflex_runs: int | None = None,
+        intake: int | None = None,
+        dry_run: bool = False,
+        caller: Caller,
     ) -> Swept: ...
     async def parked_list(self, *, caller: Caller) -> Sequence[ParkedItem]: ...
     async def parked_show(self, id: str, *, caller: Caller) -> ParkedDetail: ...

@@ -17,12 +17,14 @@ from onefold.serve.approvals import Approvals
 from onefold.serve.bodies import Waits
 from onefold.serve.console import Console
 from onefold.serve.door import Host
+from onefold.serve.facts import Facts
 from onefold.serve.front import Front, agents
 from onefold.serve.health import Health
 from onefold.serve.hooks import Hooks
 from onefold.serve.keeping import Keeping
 from onefold.serve.mcp.agents import Agents
 from onefold.serve.openapi import Document
+from onefold.serve.reflexes import Reflexes
 from onefold.serve.routes import Answer, Ask, Route, Table
 from onefold.serve.runs import Runs
 from onefold.serve.state import Modules
@@ -58,6 +60,8 @@ def asgi_app(host: Host, *, allowed_hosts: Sequence[str] = ()) -> Front:
             *Modules(host).routes(),
             *Keeping(host).routes(),
             *Approvals(host).routes(),
+            *Facts(host).routes(),
+            *Reflexes(host).routes(),
             *Health(host, counts).routes(),
             Route("GET", "/openapi.json", document.show, ANY_RIGHT),
             Route("POST", "/mcp", agents, AGENT),

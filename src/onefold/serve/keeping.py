@@ -16,8 +16,7 @@ from onefold.terms.duration import duration_ms
 from onefold.terms.errors import BadArguments, Fault
 
 OPERATE = frozenset({"operate"})
-LATER = ("reflex_runs", "intake")
-FIELDS = ("runs", "replies", "dry_run")
+KEPT = ("runs", "replies", "reflex_runs", "intake")
 
 
 class Keeping:
@@ -33,18 +32,13 @@ class Keeping:
         ]
 
     async def sweep(self, ask: Ask) -> Answer:
-        body = bodies.object_of(await bodies.read(ask.scope, ask.receive), (*FIELDS, *LATER))
-        for name in LATER:
-            if body.get(name) is not None:
-                problem = "is kept by reflexes, which this version does not have; leave it out"
-                raise BadArguments([Fault(name, problem)], nothing_was="swept")
+        body = bodies.object_of(await bodies.read(ask.scope, ask.receive), (*KEPT, "dry_run"))
         dry_run = body.get("dry_run", False)
         if not isinstance(dry_run, bool):
             raise BadArguments([Fault("dry_run", "must be true or false", dry_run)], nothing_was="swept")
-        swept = await self.host.sweep(
-            runs=_kept(body, "runs"), replies=_kept(body, "replies"), dry_run=dry_run, caller=ask.caller
-        )
-        return answer({"runs": swept.runs, "replies": swept.replies, "dry_run": dry_run})
+        kept = {name: _kept(body, name) for name in KEPT}
+        swept = await self.host.sweep(**kept, dry_run=dry_run, caller=ask.caller)
+        return answer({**{name: getattr(swept, name) for name in KEPT}, "dry_run": dry_run})
 
     async def prune(self, ask: Ask) -> Answer:
         bodies.object_of(await bodies.read(ask.scope, ask.receive), ())

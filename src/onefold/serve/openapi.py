@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from onefold.actuators.schema import output_schema
 from onefold.serve import openapi_parts as parts
-from onefold.serve import openapi_paths
+from onefold.serve import openapi_paths, openapi_reflexes
 from onefold.serve.door import Actuator, Host
 from onefold.serve.routes import Answer, Ask, answer
 from onefold.serve.version import version
@@ -43,14 +43,14 @@ def document(host: Host) -> dict[str, Any]:
         if actuator.webhook:
             paths[f"/hooks/{actuator.name}"] = {"post": _hook(actuator)}
         definitions |= _definitions(actuator)
-    paths |= openapi_paths.common()
+    paths |= openapi_paths.common() | openapi_reflexes.paths()
     made: dict[str, Any] = {
         "openapi": "3.1.0",
         "jsonSchemaDialect": "https://json-schema.org/draft/2020-12/schema",
         "info": {"title": host.catalog.title, "version": version(), "summary": "Durable tools, runs and actors."},
         "paths": paths,
         "components": {
-            "schemas": {"Receipt": output_schema({}), **parts.SCHEMAS, **definitions},
+            "schemas": {"Receipt": output_schema({}), **parts.SCHEMAS, **openapi_reflexes.SCHEMAS, **definitions},
             "parameters": parts.PARAMETERS,
             "headers": parts.HEADERS,
             "responses": parts.RESPONSES,
@@ -59,6 +59,7 @@ def document(host: Host) -> dict[str, Any]:
             {"name": "tools", "description": "Each a durable function."},
             {"name": "runs", "description": "What became of a call."},
             {"name": "modules", "description": "Actors: one event in, one reply out."},
+            {"name": "reflexes", "description": "Automations as data: facts in, runs and tasks of them."},
             {"name": "operation", "description": "For those who keep it running."},
         ],
         "x-onefold-modules": {name: module.room for name, module in host.catalog.modules.items()},

@@ -9,28 +9,29 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from onefold.serve.keeping import KEPT
 from onefold.serve.openapi_parts import JSON, TEXT, of, ref, refusals
 
 
-def _page(item: dict[str, Any]) -> dict[str, Any]:
+def page_of(item: dict[str, Any]) -> dict[str, Any]:
     return of(["items", "next"], items={"type": "array", "items": item}, next={"type": ["string", "null"]})
 
 
-def _path(*names: str) -> list[dict[str, Any]]:
+def path_of(*names: str) -> list[dict[str, Any]]:
     return [
         {"name": name, "in": "path", "required": True, "schema": {"type": "string", "minLength": 1}} for name in names
     ]
 
 
-def _query(name: str, **schema: Any) -> dict[str, Any]:
+def query_of(name: str, **schema: Any) -> dict[str, Any]:
     return {"name": name, "in": "query", "schema": schema or TEXT}
 
 
-def _json(schema: dict[str, Any], *, required: bool = True) -> dict[str, Any]:
+def json_body(schema: dict[str, Any], *, required: bool = True) -> dict[str, Any]:
     return {"required": required, "content": {JSON: {"schema": schema}}}
 
 
-def _operation(
+def operation(
     name: str,
     tag: str,
     summary: str,
@@ -69,6 +70,13 @@ _LIMIT, _AFTER = ref("parameters", "Limit"), ref("parameters", "After")
 _RECEIPT: Final = ref("schemas", "Receipt")
 _EMPTY: Final = {"type": "object", "additionalProperties": False}
 _REASON: Final = {"type": "object", "properties": {"reason": TEXT}, "additionalProperties": False}
+
+
+def empty_body() -> dict[str, Any]:
+    """A body that says nothing, and may be left out."""
+    return json_body(_EMPTY, required=False)
+
+
 _STATUS: Final = {"enum": ["running", "waiting", "done", "failed", "cancelled", "parked"]}
 _DECISION: Final = {
     "type": "object",
@@ -93,31 +101,31 @@ def common() -> dict[str, Any]:
 
 
 def _looking_at_runs() -> dict[str, Any]:
-    filters = [_query("program"), _query("status", **_STATUS), _query("key"), _LIMIT, _AFTER]
-    wait = _query("wait", type="integer", minimum=0, maximum=25, default=0)
+    filters = [query_of("program"), query_of("status", **_STATUS), query_of("key"), _LIMIT, _AFTER]
+    wait = query_of("wait", type="integer", minimum=0, maximum=25, default=0)
     return {
         "/runs": {
-            "get": _operation(
-                "list_runs", "runs", "Runs, newest first.", _page(_RECEIPT), parameters=filters, refused=("422",)
+            "get": operation(
+                "list_runs", "runs", "Runs, newest first.", page_of(_RECEIPT), parameters=filters, refused=("422",)
             )
         },
         "/runs/{id}": {
-            "get": _operation(
+            "get": operation(
                 "get_run",
                 "runs",
                 "A run's receipt, in any status.",
                 _RECEIPT,
-                parameters=[*_path("id"), wait],
+                parameters=[*path_of("id"), wait],
                 refused=("422",),
             )
         },
         "/runs/{id}/journal": {
-            "get": _operation(
+            "get": operation(
                 "get_journal",
                 "runs",
                 "Every act of a run.",
-                _page(ref("schemas", "JournalRow")),
-                parameters=_path("id"),
+                page_of(ref("schemas", "JournalRow")),
+                parameters=path_of("id"),
                 refused=("422",),
             )
         },
@@ -126,49 +134,49 @@ def _looking_at_runs() -> dict[str, Any]:
 
 def _telling_runs() -> dict[str, Any]:
     posted = ("409", "413", "422")
-    events = [*_path("id", "event"), ref("parameters", "IdempotencyKey")]
+    events = [*path_of("id", "event"), ref("parameters", "IdempotencyKey")]
     return {
         "/runs/{id}/events/{event}": {
-            "post": _operation(
+            "post": operation(
                 "send_event",
                 "runs",
                 "Send a run an event.",
                 _RECEIPT,
                 parameters=events,
-                body=_json({}),
+                body=json_body({}),
                 refused=posted,
             )
         },
         "/runs/{id}/cancel": {
-            "post": _operation(
+            "post": operation(
                 "cancel_run",
                 "runs",
                 "End a run for good.",
                 _RECEIPT,
-                parameters=_path("id"),
-                body=_json(_REASON, required=False),
+                parameters=path_of("id"),
+                body=json_body(_REASON, required=False),
                 refused=posted,
             )
         },
         "/runs/{id}/retry": {
-            "post": _operation(
+            "post": operation(
                 "retry_run",
                 "operation",
                 "Try a failed or parked run again.",
                 _RECEIPT,
-                parameters=_path("id"),
-                body=_json(_EMPTY, required=False),
+                parameters=path_of("id"),
+                body=empty_body(),
                 refused=posted,
             )
         },
         "/runs/{id}/approvals/{name}": {
-            "post": _operation(
+            "post": operation(
                 "decide",
                 "operation",
                 "Approve or reject.",
                 ref("schemas", "Verdict"),
-                parameters=_path("id", "name"),
-                body=_json(_DECISION),
+                parameters=path_of("id", "name"),
+                body=json_body(_DECISION),
                 refused=posted,
             )
         },
@@ -178,13 +186,13 @@ def _telling_runs() -> dict[str, Any]:
 def _forking_runs() -> dict[str, Any]:
     return {
         "/runs/{id}/fork": {
-            "post": _operation(
+            "post": operation(
                 "fork_run",
                 "runs",
                 "Begin a run that has what the steps before one gave, and goes on from there.",
                 _RECEIPT,
-                parameters=_path("id"),
-                body=_json(of(["from"], **{"from": TEXT})),
+                parameters=path_of("id"),
+                body=json_body(of(["from"], **{"from": TEXT})),
                 refused=("409", "413", "422"),
             )
         },
@@ -192,24 +200,24 @@ def _forking_runs() -> dict[str, Any]:
 
 
 def _tables() -> dict[str, Any]:
-    rows = _operation(
+    rows = operation(
         "get_rows",
         "operation",
         "Rows of a table, as JSON or CSV.",
         ref("schemas", "Rows"),
-        parameters=[*_path("name", "table"), _LIMIT, _AFTER],
+        parameters=[*path_of("name", "table"), _LIMIT, _AFTER],
         refused=("422",),
     )
     rows["responses"]["200"]["content"]["text/csv"] = {"schema": TEXT}
     names = {"type": "array", "items": TEXT}
     return {
         "/tools/{name}/tables": {
-            "get": _operation(
+            "get": operation(
                 "list_tables",
                 "operation",
                 "The tables of a tool's own database.",
                 names,
-                parameters=_path("name"),
+                parameters=path_of("name"),
                 refused=("422",),
             )
         },
@@ -222,44 +230,44 @@ def _modules() -> dict[str, Any]:
     after = ref("parameters", "AfterSeq")
     return {
         "/modules/{module}/events": {
-            "post": _operation(
+            "post": operation(
                 "deliver",
                 "modules",
                 "One event; the reply, after it is committed.",
                 reply,
-                parameters=_path("module"),
-                body=_json({}),
+                parameters=path_of("module"),
+                body=json_body({}),
                 refused=("409", "413", "422", "429"),
                 headers=("Onefold-Replayed",),
             )
         },
         "/modules/{module}": {
-            "get": _operation(
+            "get": operation(
                 "list_actors",
                 "modules",
                 "Actors of a module.",
-                _page(ref("schemas", "Actor")),
-                parameters=[*_path("module"), _query("prefix"), _LIMIT, _AFTER],
+                page_of(ref("schemas", "Actor")),
+                parameters=[*path_of("module"), query_of("prefix"), _LIMIT, _AFTER],
                 refused=("422",),
             )
         },
         "/modules/{module}/{key}": {
-            "get": _operation(
+            "get": operation(
                 "get_view",
                 "modules",
                 "What an actor shows.",
                 ref("schemas", "View"),
-                parameters=_path("module", "key"),
+                parameters=path_of("module", "key"),
                 refused=("422",),
             )
         },
         "/modules/{module}/{key}/facts": {
-            "get": _operation(
+            "get": operation(
                 "get_facts",
                 "modules",
                 "An actor's history. `begins`: where it begins, when earlier facts were asked for and are pruned.",
                 _facts(),
-                parameters=[*_path("module", "key"), _LIMIT, after],
+                parameters=[*path_of("module", "key"), _LIMIT, after],
                 refused=("422",),
             )
         },
@@ -270,29 +278,29 @@ def _keeping() -> dict[str, Any]:
     duration = {"type": "string", "minLength": 1}
     sweep = {
         "type": "object",
-        "properties": {"runs": duration, "replies": duration, "dry_run": {"type": "boolean"}},
+        "properties": {**dict.fromkeys(KEPT, duration), "dry_run": {"type": "boolean"}},
         "additionalProperties": False,
     }
     count = {"type": "integer", "minimum": 0}
     return {
         "/sweep": {
-            "post": _operation(
+            "post": operation(
                 "sweep",
                 "operation",
-                "Take away ended runs and replies that are older than this, or than the settings say.",
-                of(["runs", "replies", "dry_run"], runs=count, replies=count, dry_run={"type": "boolean"}),
-                body=_json(sweep, required=False),
+                "Take away what is older than this, or than the settings say.",
+                of([*KEPT, "dry_run"], **dict.fromkeys(KEPT, count), dry_run={"type": "boolean"}),
+                body=json_body(sweep, required=False),
                 refused=("413", "422"),
             )
         },
         "/modules/{module}/{key}/prune": {
-            "post": _operation(
+            "post": operation(
                 "prune",
                 "operation",
                 "Take away an actor's facts behind its latest snapshot.",
                 of(["facts", "begins"], facts=count, begins=count),
-                parameters=_path("module", "key"),
-                body=_json(_EMPTY, required=False),
+                parameters=path_of("module", "key"),
+                body=empty_body(),
                 refused=("413", "422"),
             )
         },
@@ -300,7 +308,7 @@ def _keeping() -> dict[str, Any]:
 
 
 def _facts() -> dict[str, Any]:
-    page = _page(ref("schemas", "Fact"))
+    page = page_of(ref("schemas", "Fact"))
     return {**page, "properties": {**page["properties"], "begins": {"type": "integer"}}}
 
 
@@ -308,44 +316,44 @@ def _parked() -> dict[str, Any]:
     drop = {**_REASON, "properties": {"reason": {"type": "string", "minLength": 1}}, "required": ["reason"]}
     return {
         "/parked": {
-            "get": _operation(
+            "get": operation(
                 "list_parked",
                 "operation",
                 "What waits for a person.",
-                _page(ref("schemas", "Parked")),
+                page_of(ref("schemas", "Parked")),
                 parameters=[_LIMIT, _AFTER],
                 refused=("404", "422"),
             )
         },
         "/parked/{id}": {
-            "get": _operation(
+            "get": operation(
                 "show_parked",
                 "operation",
                 "One item: whose it is, through which port, and what a retry and a drop would do.",
                 ref("schemas", "ParkedDetail"),
-                parameters=_path("id"),
+                parameters=path_of("id"),
                 refused=("422",),
             )
         },
         "/parked/{id}/retry": {
-            "post": _operation(
+            "post": operation(
                 "retry_parked",
                 "operation",
                 "Try it again.",
                 None,
-                parameters=_path("id"),
-                body=_json(_EMPTY, required=False),
+                parameters=path_of("id"),
+                body=empty_body(),
                 refused=("409", "413", "422"),
             )
         },
         "/parked/{id}/drop": {
-            "post": _operation(
+            "post": operation(
                 "drop_parked",
                 "operation",
                 "Give it up.",
                 None,
-                parameters=_path("id"),
-                body=_json(drop),
+                parameters=path_of("id"),
+                body=json_body(drop),
                 refused=("409", "413", "422"),
             )
         },

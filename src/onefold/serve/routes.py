@@ -157,6 +157,11 @@ class Route:
     needs: frozenset[str] | None
     page: bool = False
 
+    @property
+    def names(self) -> list[str]:
+        """What its named parts are called, in order."""
+        return [part[1:-1] for part in self.path.split("/") if part.startswith("{")]
+
 
 def parts_of(scope: Any) -> tuple[str, list[str]]:
     """The path this application is mounted at, and the decoded parts below it. Raises: BadRequest."""
@@ -179,12 +184,15 @@ class _Node:
 
     def __init__(self) -> None:
         self.fixed: dict[str, _Node] = {}
-        self.named: tuple[str, _Node] | None = None
+        self.named: _Node | None = None
         self.routes: dict[str, Route] = {}
 
 
 class Table:
-    """All routes, as a tree. A fixed part goes before a named one; two routes of one shape are refused."""
+    """All routes, as a tree. A fixed part goes before a named one; two routes of one shape are refused.
+
+    What a named part is called is its route's own affair: a signal here may be an id two parts further on.
+    """
 
     def __init__(self, routes: Sequence[Route]) -> None:
         self.routes = tuple(routes)
@@ -201,37 +209,33 @@ class Table:
     def _below(node: _Node, part: str) -> _Node:
         if not part.startswith("{"):
             return node.fixed.setdefault(part, _Node())
-        if node.named is None:
-            node.named = (part[1:-1], _Node())
-        if node.named[0] != part[1:-1]:
-            raise ValueError(f"one part of a path is named {node.named[0]} and {part[1:-1]}")
-        return node.named[1]
+        node.named = node.named or _Node()
+        return node.named
 
     def find(self, method: str, parts: Sequence[str]) -> tuple[Route, dict[str, str]]:
         """The route, and its arguments. Raises: UnknownName, MethodNotAllowed."""
         wanted = "GET" if method == "HEAD" else method
         allowed = set[str]()
-        for node, params in self._walk(self._root, parts, 0, {}):
+        for node, values in self._walk(self._root, parts, 0, ()):
             route = node.routes.get(wanted)
             if route is not None:
-                return route, params
+                return route, dict(zip(route.names, values, strict=True))
             allowed |= node.routes.keys() | ({"HEAD"} if "GET" in node.routes else set())
         if allowed:
             raise MethodNotAllowed(method, sorted(allowed))
         raise UnknownName("route", "/" + "/".join(parts))
 
     def _walk(
-        self, node: _Node, parts: Sequence[str], at: int, params: dict[str, str]
-    ) -> Iterator[tuple[_Node, dict[str, str]]]:
+        self, node: _Node, parts: Sequence[str], at: int, values: tuple[str, ...]
+    ) -> Iterator[tuple[_Node, tuple[str, ...]]]:
         """Every place these parts lead to: an actor may have the key `events`, which is also a route's word."""
         if at == len(parts):
-            yield node, params
+            yield node, values
             return
         if (below := node.fixed.get(parts[at])) is not None:
-            yield from self._walk(below, parts, at + 1, params)
+            yield from self._walk(below, parts, at + 1, values)
         if node.named is not None and parts[at]:
-            name, below = node.named
-            yield from self._walk(below, parts, at + 1, {**params, name: parts[at]})
+            yield from self._walk(node.named, parts, at + 1, (*values, parts[at]))
 
     @cached_property
     def paths(self) -> dict[str, list[Route]]:

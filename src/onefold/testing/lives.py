@@ -27,11 +27,13 @@ __tracebackhide__ = True  # a failing test shows the test's own lines
 DOWN_MS = 5_000
 """How long a process that was killed is away: longer than a row on its way may stay unnoticed."""
 READS = frozenset(
-    "actors alarm approvals_list blobs_get ended facts history link_page parked_list read read_json ready receipt "
-    "run_journal runs_list space table_rows tables".split()
+    "actors alarm approvals_list blobs_get ended facts facts_list history link_page parked_list read read_json ready "
+    "receipt reflex_draft reflex_explain reflex_graph reflex_idle reflex_overdue reflex_preview reflex_run reflex_runs reflex_show "
+    "reflex_tasks reflexes_list run_journal runs_list space table_rows tables".split()
 )
 AGAIN = READS | frozenset(
-    "approvals_decide blobs_put deliver deliver_raw fork link_decide prune prune_named run_cancel sweep".split()
+    "approvals_decide blobs_put deliver deliver_raw fact_release fork link_decide prune prune_named reflex_backfill "
+    "reflex_sweep reflexes_load run_cancel sweep".split()
 )
 """What counts once however often it is sent. Any other verb does when it carries a key."""
 BARE = frozenset({"abandon", "close", "open"})
@@ -73,7 +75,7 @@ class Lives:
             try:
                 return await self.attended(lambda: getattr(self.stage.host, name)(*args, **values), name, args)
             except Cut:
-                if name not in AGAIN and values.get("key") is None:
+                if not _counts_once(name, args, values):
                     raise OutcomeUnknown(name) from None
                 if name not in READS:
                     self._tell("the caller got no answer, and sends the same again")
@@ -184,13 +186,24 @@ class Lives:
     async def finish(self) -> None:
         """The test is over. Raises: Unsettled for what it left behind."""
         await self.settle()
-        left = [*unsettled(self.stage), *await self._portless()]
+        left = [*unsettled(self.stage), *await self._portless(), *await self._late()]
         if self.verbs:
             left.append(f"{self.verbs} verbs that nobody waited for")
         if self.points.order is not None and self.points.expected:
             left.append(f"a crash that never came ({self.points.order})")
         if left:
             raise Unsettled(left)
+
+    async def _late(self) -> list[str]:
+        """What reflexes should have done by now and did not: a selection that fails, an effect that is not here."""
+        host = self.stage.host
+        if not host._reflexing.begun:
+            return []
+        late = await host.reflex_overdue(caller=self.stage.caller())
+        idle = await host.reflex_idle(caller=self.stage.caller())
+        return [f"{one.what} of the reflex {one.reflex} late" for one in late] + [
+            f"{task.id} of the reflex {task.reflex} unclaimed: no effect of this app takes it" for task in idle
+        ]
 
     async def _portless(self) -> list[str]:
         """What is owed through a port that the test forgot to give to its app."""
@@ -220,6 +233,12 @@ def unsettled(stage: Stage) -> list[str]:
         due = [row for row in resident.owed.values() if row.next_at is not None and row.next_at <= now]
         left += [f"{row.name} of {at.kind} {at.key} unsent through {row.port}" for row in due if not row.in_flight]
     return left
+
+
+def _counts_once(verb: str, args: tuple[Any, ...], values: dict[str, Any]) -> bool:
+    """Whether the same may be sent again: by its nature, by its key, or, of a fact, by its dedupe key."""
+    key = getattr(args[0], "dedupe_key", None) if verb == "ingest" and args else values.get("key")
+    return verb in AGAIN or key is not None
 
 
 async def _awaited(act: Callable[[], Awaitable[Any]]) -> Any:

@@ -1,0 +1,237 @@
+"""host.reflexing - the engine of reflexes inside an app: made of its parts, loaded, driven, taken down.
+
+For: one engine over `main`, with the templates, selections and effects that the app's `Reflexes` bring and the effects
+that exist by themselves; the set that a file, a PUT or an earlier start left.
+Never: makes an engine for an app that has no use for one: a start pays for what it is given.
+Was wrong once: the set kept where it was loaded from. An app whose set had come over HTTP woke up without any.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from onefold.host.core import MAIN, Core
+from onefold.host.live import Happening, Live
+from onefold.host.reflex_effects import Starting, standing, watched
+from onefold.host.reflex_round import ReflexRound
+from onefold.kernel.fold import Folded
+from onefold.node.resident import Resident
+from onefold.reflex.seams import Effect, Task
+from onefold.reflex.tables import INTAKE
+from onefold.reflex.words import Drawn, Loaded, Report
+from onefold.store.contract import AuthorSpace
+from onefold.terms.errors import Finding, LoadRefused
+from onefold.terms.faults import short
+from onefold.terms.ids import Principal
+from onefold.terms.instant import moment, up
+
+if TYPE_CHECKING:
+    from onefold.reflex.engine import Engine
+
+SAID = 300  # characters of a line
+log = logging.getLogger("onefold.reflexes")
+
+
+class Reflexing:
+    """What an app has of reflexes. Opened with its host."""
+
+    def __init__(self, core: Core, live: Live, start: Starting, send: Starting) -> None:
+        """`start` and `send`: the host's verbs for runs, for the effects that use them."""
+        self._core = core
+        self._live = live
+        self._start = start
+        self._send = send
+        self._engine: Engine | None = None
+        self._round: ReflexRound | None = None
+        self._grace_s = 0.0
+        self.beat: Callable[[], object] = lambda: None
+        self.after: Callable[[Report], Awaitable[None]] = _nothing
+        self.given = any(part.source for part in core.catalog.reflexes)
+        """Whether the code says what is loaded: a file, a folder, or definitions."""
+
+    # --- opening and closing ------------------------------------------------------------------
+
+    async def open(self) -> None:
+        """Load what the code gives, or take up the set that the store has. Raises: LoadRefused."""
+        space = await self.space()
+        if not self._core.catalog.reflexes and not await _has_a_set(space):
+            return
+        try:
+            engine = await self.engine()
+            if self.given:
+                await self.load_given()
+            else:
+                await engine.reload()
+        except BaseException:
+            await self.abandon()
+            raise
+
+    async def load_given(self) -> Loaded:
+        """Read the code's own sources, again if need be, and load them. Raises: LoadRefused."""
+        from onefold.reflex.source import definitions
+
+        found: list[Finding] = []
+        read: list[Any] = []
+        for part in self._core.catalog.reflexes:
+            try:
+                read += definitions(part.source)
+            except LoadRefused as refused:
+                found += refused.findings
+        if found:
+            raise LoadRefused(found)
+        return await self.load(read)
+
+    async def load(self, placed: Sequence[Any]) -> Loaded:
+        """Make these definitions, each with where it came from, the set. Raises: LoadRefused."""
+        engine = await self.engine()
+        loaded = await engine.load(placed, at=moment(self._core.clock.now()))
+        for finding in loaded.findings:
+            log.warning("%s", finding)
+        self.wake()
+        return loaded
+
+    async def engine(self) -> Engine:
+        """The engine, made when it is first needed; its round begins with it."""
+        space = await self.space()
+        if self._engine is None:
+            from onefold.reflex.engine import Engine
+
+            parts = self._core.catalog.reflexes
+            brought = next((part.transform for part in parts if part.transform is not None), None)
+            if brought is None:
+                from onefold.reflex.templates import CelTransform
+
+                brought = CelTransform()
+            self._engine = Engine(space, transform=brought, select=self._select(), effects=self._effects())
+            self._round = ReflexRound(self._core.clock, self._engine, self._told, self._beat)
+            self._round.start()
+        return self._engine
+
+    async def drawn(self, principals: Collection[Principal] | None) -> Drawn:
+        """The graph of the loaded reflexes of these principals; None is everybody's."""
+        from onefold.reflex.graph import Graph
+
+        loaded = (await self.engine()).loaded
+        known = () if loaded is None else loaded.by_id.values()
+        graph = Graph([one for one in known if principals is None or one.principal in principals], self._effects())
+        return Drawn(graph.text(), graph.dot(), tuple(graph.findings()))
+
+    def _select(self) -> Any:
+        selects = [select for part in self._core.catalog.reflexes for select in part.selects]
+        if not selects:
+            return None
+        from onefold.reflex.selects import Selects
+
+        return Selects(selects)
+
+    def _effects(self) -> Mapping[str, Effect]:
+        """Those of the parts, and those that exist by themselves. Raises: LoadRefused for a name that both have."""
+        own = {effect.name: effect for effect in standing(self._core, self._start, self._send)}
+        brought = [effect for part in self._core.catalog.reflexes for effect in part.effects]
+        twice = [effect.name for effect in brought if effect.name in own]
+        if twice:
+            told = "exists by itself in this app; give yours another name"
+            raise LoadRefused([Finding(f"effect {name}", told) for name in twice])
+        return watched([*own.values(), *brought], self._core, self._done)
+
+    def rest(self) -> None:
+        """Claim nothing more."""
+        if self._round is not None:
+            self._round.rest()
+
+    async def stop(self, grace_s: float) -> None:
+        """Begin nothing more; effects under way have `grace_s` seconds."""
+        if self._round is not None:
+            await self._round.stop(grace_s)
+
+    async def abandon(self) -> None:
+        """As a kill would leave it. For tests."""
+        if self._round is not None:
+            await self._round.abandon()
+
+    # --- what is kept for a time only -------------------------------------------------------------
+
+    async def sweep(self, runs: datetime | None, intake: datetime | None, *, dry_run: bool) -> tuple[int, int]:
+        """Take settled runs and delivered facts from before these instants; how many of each went, or would."""
+        if runs is None and intake is None:
+            return 0, 0
+        gone = await (await self.engine()).sweep(runs=runs, intake=intake, dry_run=dry_run)
+        return gone.runs, gone.facts
+
+    async def sweep_some(self, runs: datetime | None, intake: datetime | None) -> bool:
+        """A page of each, for a beat. Returns whether there is more."""
+        if self._engine is None or (runs is None and intake is None):
+            return False
+        return await self._engine.sweep_some(runs=runs, intake=intake)
+
+    # --- told and asked -------------------------------------------------------------------------
+
+    async def space(self) -> AuthorSpace:
+        return await self._core.space(MAIN)
+
+    def heard(self, resident: Resident, folded: Folded) -> None:
+        """A fold was committed: whatever it published is to be matched."""
+        if folded.local and any(table is INTAKE for table, _ in folded.local):
+            self.wake()
+
+    def wake(self) -> None:
+        """Something was committed that an engine wants to see."""
+        if self._round is not None:
+            self._round.wake()
+
+    @property
+    def begun(self) -> bool:
+        """Whether there is an engine."""
+        return self._engine is not None
+
+    @property
+    def quiet(self) -> bool:
+        return self._round is None or self._round.quiet
+
+    @property
+    def next_due(self) -> int | None:
+        return None if self._round is None else self._round.next_due
+
+    def _beat(self) -> None:
+        self.beat()
+
+    async def late(self, now: int) -> int | None:
+        """Since when something of reflexes is overdue (ms): a run, an occurrence, or a task that is ready."""
+        if self._engine is None:
+            return None
+        found = await self._engine.overdue(moment(now))
+        due = await self._engine.next_due(moment(now))
+        return min([up(one.due) for one in found[:1]], default=None if due is None else up(due))
+
+    async def _told(self, report: Report) -> None:
+        for event in report.events:
+            log.warning("%s", event)
+            self._say("ReflexEvent", None, event)
+        counts = (("materialized", report.materialized), ("matched", report.matched), ("fanned out", report.fanned))
+        told = [f"{count} {what}" for what, count in (*counts, ("settled", report.settled)) if count]
+        if told:
+            self._say("Reflexes", None, f"reflexes: {', '.join(told)}")
+        await self.after(report)
+
+    def _done(self, task: Task, effect: str, how: str) -> None:
+        self._say("ReflexTask", effect, f"{effect} {task.key} attempt {task.attempt}: {how}")
+
+    def _say(self, what: str, program: str | None, text: str) -> None:
+        if self._live.watched:
+            at = moment(self._core.clock.now())
+            self._live.tell(Happening(at, what, None, program, short(text, SAID)))
+
+
+async def _nothing(report: Report) -> None:
+    return None
+
+
+async def _has_a_set(space: AuthorSpace) -> bool:
+    """Whether a set was ever loaded into this store."""
+    from onefold.reflex.watch import newest
+
+    (rows,) = await space.look(newest())
+    return bool(rows)
