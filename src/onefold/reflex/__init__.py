@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from onefold.reflex.driver import Driver
     from onefold.reflex.effects import effect
     from onefold.reflex.engine import Engine
     from onefold.reflex.part import Reflexes
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CelTransform",
+    "Driver",
     "Engine",
     "Query",
     "Reflexes",
@@ -32,6 +34,7 @@ __all__ = [
 
 _WHERE = {
     "CelTransform": "templates",
+    "Driver": "driver",
     "Engine": "engine",
     "Query": "seams",
     "Reflexes": "part",

@@ -9,7 +9,7 @@ Was wrong once: arming as a verb. It changed a set in memory that the host's own
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 
 from onefold.reflex import backfill, due, intake, watch, words
@@ -76,6 +76,8 @@ class Engine(Ledger):
         self._backlog = Backlog(max_waiting)
         self._parts: Parts | None = None
         self._loaded: Loaded | None = None
+        self.stirred: Callable[[], None] = _nobody
+        """Called whenever a verb left something for an advance to do."""
 
     # --- the set --------------------------------------------------------------------------------
 
@@ -131,6 +133,7 @@ class Engine(Ledger):
         """Go on with this set."""
         self._loaded = loaded
         (await self._opened()).loaded = loaded
+        self.stirred()
 
     # --- facts ----------------------------------------------------------------------------------
 
@@ -190,6 +193,7 @@ class Engine(Ledger):
             if outcome.value.behind:
                 raise Contended(f"the set of reflexes that holds {reflex}")
             made += backfill.made(outcome.answers)
+        self.stirred()
         return made
 
     def schema(self, principal: Principal = None) -> dict[str, Json]:
@@ -216,7 +220,9 @@ class Engine(Ledger):
         if n is None:
             raise NotFound("fact", fact)
         whose = None if principals is None else tuple(principals)
-        return await committed(parts.space, intake.releasing(n, whose, down(now, what="now")))
+        released = await committed(parts.space, intake.releasing(n, whose, down(now, what="now")))
+        self.stirred()
+        return released
 
     async def _admit(self, fact: intake.Incoming) -> Ingested:
         parts = await self._opened()
@@ -229,6 +235,7 @@ class Engine(Ledger):
 
         outcome = await parts.space.transact(intake.admitting([fact], mint))
         if isinstance(outcome, Done):
+            self.stirred()
             return outcome.value[0]
         if isinstance(outcome, Unknown):
             return await self._looked_up(parts, minted[-1])
@@ -270,6 +277,10 @@ class Engine(Ledger):
                 space, self._transform, self._select, self._effects, self._ceiling, self._backlog, self._loaded
             )
         return self._parts
+
+
+def _nobody() -> None:
+    return None
 
 
 def _by_name(effects: Mapping[str, Effect] | Iterable[Effect]) -> Mapping[str, Effect]:
