@@ -36,10 +36,12 @@ from onefold.reflex.words import (
 )
 from onefold.store.contract import Last, Put, Query, Space, Table, World
 from onefold.store.memory import MemoryWorld
+from onefold.store.postgres import PostgresWorld
 from onefold.store.sqlite import SqliteWorld
 from onefold.terms.errors import BadArguments, Fault
 from onefold.terms.ids import Principal
 from onefold.terms.instant import down
+from tests.postgres import fresh_database
 
 STORES = ("memory", "sqlite")
 T0 = datetime(2026, 3, 1, tzinfo=UTC)
@@ -312,6 +314,9 @@ async def ground(store: str) -> AsyncIterator[At]:
 def _opener(store: str, folder: Path, clock: Callable[[], int]) -> Callable[[Failpoint | None], World]:
     if store == "sqlite":
         return lambda failpoint: SqliteWorld(folder, clock=clock, failpoint=failpoint, durability="lossy-on-power-cut")
+    if store == "postgres":
+        url = fresh_database()
+        return lambda failpoint: PostgresWorld(url, failpoint=failpoint, durability="lossy-on-power-cut")
     kept = MemoryWorld(clock=clock)
     return lambda failpoint: MemoryWorld(clock=clock, failpoint=failpoint, over=kept)
 

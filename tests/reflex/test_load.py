@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import AsyncIterator, Iterable
 from datetime import UTC, datetime
 from typing import Any
 
@@ -17,7 +17,7 @@ from onefold.store.contract import Done, Last, Put
 from onefold.terms.errors import LoadRefused, NotFound
 from onefold.terms.instant import down, moment
 from tests.reflex.definitions import plain
-from tests.reflex.ground import At
+from tests.reflex.ground import STORES, At, ground
 
 DAILY = {"clock": {"every": "day", "at": "09:00", "tz": "UTC"}}
 LATER = {"clock": {"every": "day", "at": "10:00", "tz": "UTC"}}
@@ -26,6 +26,12 @@ NOON = datetime(2026, 3, 10, 12, tzinfo=UTC)
 
 def day(n: int, hour: int = 12) -> datetime:
     return datetime(2026, 3, n, hour, tzinfo=UTC)
+
+
+@pytest.fixture(params=(*STORES, "postgres"))
+async def at(request: pytest.FixtureRequest) -> AsyncIterator[At]:
+    async with ground(request.param) as found:
+        yield found
 
 
 async def load(at: At, *definitions: dict[str, Any], on: datetime = NOON) -> int:
