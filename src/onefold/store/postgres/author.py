@@ -20,7 +20,6 @@ from typing import Any, TypeVar
 from onefold.store.contract import Tx
 from onefold.store.postgres.arrays import small
 from onefold.store.postgres.asking import Asking, told_of
-from onefold.store.postgres.connect import PREPARE
 from onefold.store.postgres.handle import Handle
 from onefold.store.postgres.home import Home, looked_for, made
 from onefold.store.postgres.wire import Gone, Statement, Stopped, Wire
@@ -219,7 +218,7 @@ class Door:
     async def _settle(self, wire: Wire, one: str) -> None:
         """The author is through: their settings are gone, what they put off is looked at, and it is the same transaction."""
         try:
-            sent = [Statement(b"set constraints all immediate"), Statement(b"reset all"), Statement(PREPARE)]
+            sent = [Statement(b"set constraints all immediate"), Statement(b"reset all"), wire.prepare]
             results = await wire.send([*sent, Statement(_WHICH)])
         except Stopped as stopped:
             raise BadStatement(f"{stopped.message}, found at the end of its step", "") from stopped
@@ -232,7 +231,7 @@ class Door:
             return
         try:
             ending = [] if wire.at_rest else [Statement(b"rollback")]
-            await wire.send([*ending, *[Statement(text) for text in _LEFT]])
+            await wire.send([*ending, *[Statement(text) for text in _LEFT], wire.prepare])
         except (Gone, Stopped, OSError):
             self._lose()
 
@@ -270,7 +269,7 @@ async def _ground(wire: Wire, handle: Handle) -> None:
 
 _SET = b"select set_config($1::text, $2::text, true)"
 _WHICH = b"select pg_current_xact_id()::text"
-_LEFT = (b"discard temp", b"reset all", b"select pg_advisory_unlock_all()", b"unlisten *", PREPARE)
+_LEFT = (b"discard temp", b"reset all", b"select pg_advisory_unlock_all()", b"unlisten *")
 _ONE_AT_A_TIME = b"select pg_advisory_xact_lock(hashtext('onefold author'))"
 _NEW_ROLE = "select 'onefold_' || $1::text || '_' || substr(md5(gen_random_uuid()::text), 1, 8)"
 _TABLES = (

@@ -9,7 +9,7 @@ was gone stayed as long.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +17,7 @@ import psycopg
 from psycopg import AsyncConnection
 from psycopg.conninfo import conninfo_to_dict
 
+from onefold.store.postgres.arrays import array
 from onefold.store.postgres.failing import STORE, unavailable
 from onefold.store.postgres.wire import Gone, Statement, Stopped, Wire
 from onefold.terms.errors import BadArguments, Fault, StoreUnavailable
@@ -32,7 +33,7 @@ _CLIENT = {
     "tcp_user_timeout": "5000",
     "client_encoding": "utf8",
 }
-_SERVER = {
+SETTINGS: Mapping[str, str] = {
     # The same from the other side: the locks of a client that is gone must not hold up the others.
     "tcp_keepalives_idle": "5",
     "tcp_keepalives_interval": "2",
@@ -49,12 +50,11 @@ _SERVER = {
     "enable_seqscan": "off",
     "jit": "off",
 }
-_SET = ",".join(f"set_config('{name}','{value}',false)" for name, value in _SERVER.items())
-_SYNC = (
-    "set_config('synchronous_commit',case current_setting('synchronous_commit')"
-    " when 'remote_apply' then 'remote_apply' else 'on' end,false)"
+_PREPARE = (
+    b"select set_config(name,value,false) from unnest($1::text[],$2::text[]) as u(name,value) union all"
+    b" select set_config('synchronous_commit',case current_setting('synchronous_commit')"
+    b" when 'remote_apply' then 'remote_apply' else 'on' end,false)"
 )
-PREPARE = f"select {_SET},{_SYNC}".encode()
 _FACTS = b"""select pg_is_in_recovery(), current_setting('transaction_read_only'), current_setting('fsync'),
  current_setting('full_page_writes'), current_setting('server_version_num')::int8, current_setting('server_encoding'),
  (select system_identifier::text from pg_control_system()),
@@ -98,23 +98,35 @@ class Address:
         return {**_CLIENT, "application_name": f"onefold {node}".strip(), **self._params}
 
 
-async def connect(
-    address: Address, *, node: str, lossy: bool, failpoint: Callable[[str], None] | None
-) -> tuple[Wire, Server]:
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """How a server is reached. node: named to it. lossy: whether it may keep less than it says. settings: of each
+    connection, by the server's names."""
+
+    address: Address
+    node: str
+    lossy: bool
+    settings: Mapping[str, str]
+    failpoint: Callable[[str], None] | None
+
+
+async def connect(reach: Reach) -> tuple[Wire, Server]:
     """An open connection with its settings made, to a server that may be used. Raises: StoreUnavailable."""
     conn: AsyncConnection[Any] | None = None
     try:
-        conn = await AsyncConnection.connect(**address.params(node), autocommit=True)
+        conn = await AsyncConnection.connect(**reach.address.params(reach.node), autocommit=True)
     except (psycopg.Error, OSError, ValueError) as error:
         state = getattr(error, "sqlstate", None) or ""
     else:
         state = ""
     if conn is None:  # outside of the handler: the driver's error names host and user
         raise unavailable(state)
-    wire = Wire(conn, failpoint)
+    wire = Wire(conn, reach.failpoint)
+    names, values = list(reach.settings), list(reach.settings.values())
+    wire.prepare = Statement(_PREPARE, [array("text", names), array("text", values)])
     try:
-        results = await wire.send([Statement(PREPARE), Statement(_FACTS)])
-        return wire, _usable(wire.rows(results[1])[0], lossy)
+        results = await wire.send([wire.prepare, Statement(_FACTS)])
+        return wire, _usable(wire.rows(results[1])[0], reach.lossy)
     except (Gone, Stopped, OSError) as error:
         wire.drop()
         raise unavailable(getattr(error, "state", "08")) from None

@@ -56,20 +56,26 @@ class Texts:
     def _kinds_of(self, columns: Sequence[str]) -> list[str]:
         return [self._columns[c].kind for c in columns]
 
+    def _held(self, rows: str, columns: Sequence[str], wants: str, more: str = "", lock: str = "") -> str:
+        """`rows` of `u`, each with the row as `x` whose `columns` are c0, c1, .. Looked at one by one, by an index:
+        `offset 0` keeps it from becoming a join, which was planned when the table was empty to read all of it."""
+        same = "".join(f" and t.{quoted(c)}=u.c{i}" for i, c in enumerate(columns))
+        look = f"select {wants} from {self.name} t where {_MINE}{same}{more}{lock} offset 0"
+        return f"{rows} cross join lateral ({look}) x"
+
     # --- writing --------------------------------------------------------------------------------
 
     def _append(self, into: str, given: str) -> str:
         """Insert what meets nothing; answer with place, which key (9: none that is seen), and holder of the others."""
         at = self._table.at
-        key = ",".join(f"u.c{at[k]}" for k in self._table.key)
-        outside = f"({key}) not in (select {listed(self._table.key)} from done)"
+        key = ",".join(f"c{at[k]}" for k in self._table.key)
+        left = f"(select * from u where ({key}) not in (select {listed(self._table.key)} from done))"
         nothing = ",".join(f"null::{TYPES[kind]}" for kind in self._kinds)
-        looks = [f"select u.i,9::int8,{nothing} from u where {outside}"]
+        looks = [f"select u.i,9::int8,{nothing} from {left} u"]
         for which, columns in enumerate((self._table.key, *self._table.unique)):
-            same = " and ".join(f"t.{quoted(c)}=u.c{at[c]}" for c in columns)
-            looks.append(
-                f"select u.i,{which}::int8,{self.all} from u join {self.name} t on {_MINE} and {same} where {outside}"
-            )
+            same = ",".join(f"c{at[c]} as c{i}" for i, c in enumerate(columns))
+            rows = self._held(f"(select i,{same} from {left} u) u", columns, self.all)
+            looks.append(f"select u.i,{which}::int8,x.* from {rows}")
         return (
             f"with u as materialized (select * from {unnested(self._kinds, numbered=True)}),"
             f" done as ({into} select $1::int4,{given} from u order by u.i on conflict do nothing"
@@ -93,16 +99,19 @@ class Texts:
     def cas(self, expected: Sequence[str], new: Sequence[tuple[str, str]]) -> str:
         """`new`: columns, and how each is set (see `_set`)."""
         key = self._table.key
-        gives = [*key, *expected, *(c for c, _ in new)]
-        kinds = self._kinds_of(gives)
-        where = [_MINE, *(f"t.{quoted(k)}=u.c{i}" for i, k in enumerate(key))]
-        where += [f"t.{quoted(c)} is not distinct from u.c{len(key) + i}" for i, c in enumerate(expected)]
-        rows, met = unnested(kinds, numbered=True), " and ".join(where)
+        kinds = self._kinds_of([*key, *expected, *(c for c, _ in new)])
+        first = len(key)
+        more = "".join(f" and t.{quoted(c)} is not distinct from u.c{first + i}" for i, c in enumerate(expected))
+        first += len(expected)
+        rows, lock = unnested(kinds, numbered=True), " for no key update of t"
         if not new:
-            return f"select u.i,{self.all} from {rows} join {self.name} t on {met} for no key update of t"
-        first = len(key) + len(expected)
-        sets = ",".join(self._set(c, how, f"u.c{first + i}") for i, (c, how) in enumerate(new))
-        return f"update {self.name} as t set {sets} from {rows} where {met} returning u.i,{self.all}"
+            return f"select u.i,x.* from {self._held(rows, key, self.all, more, lock)}"
+        sets = ",".join(self._set(c, how, f"k.c{first + i}") for i, (c, how) in enumerate(new))
+        found = f"select u.*,x.at from {self._held(rows, key, 't.ctid as at', more, lock)}"
+        return (
+            f"with k as materialized ({found}) update {self.name} as t set {sets} from k where t.ctid=k.at"
+            f" returning k.i,{self.all}"
+        )
 
     def _set(self, column: str, how: str, value: str) -> str:
         """`how`: value, inc (add to it), now (add to the clock)."""
@@ -117,48 +126,47 @@ class Texts:
     ) -> str:
         """As `find`; the new values are bound behind the limit."""
         key = self._table.key
-        wants = list(dict.fromkeys([*key, *(o.lstrip("-") for o in order)]))
+        wants = listed(list(dict.fromkeys(o.lstrip("-") for o in order)), "t.")
+        wants = f"t.ctid as at{',' if wants else ''}{wants}"
         found, first = self.find(spread, where, order, wants=wants, lock=" for update of t skip locked")
         sets = ",".join(self._set(c, how, f"${first + i}::{self._kind(c)}") for i, (c, how) in enumerate(new))
-        same = " and ".join(f"t.{quoted(k)}=o.{quoted(k)}" for k in key)
         return (
-            f"with c as materialized ({found}),"
-            f" o as materialized (select {listed(key)},row_number() over () as i from c)"
+            f"with c as materialized ({found}), o as materialized (select c.at,row_number() over () as i from c)"
             f" update {self.name} as t set {sets or f'{quoted(key[0])}=t.{quoted(key[0])}'} from o"
-            f" where {_MINE} and {same} returning o.i,{self.all}"
+            f" where t.ctid=o.at returning o.i,{self.all}"
         )
 
     def remove(self) -> str:
         key = self._table.key
-        same = " and ".join(f"t.{quoted(k)}=u.c{i}" for i, k in enumerate(key))
-        return self._gone(f"using {unnested(self._kinds_of(key))} where {_MINE} and {same}")
+        found = self._held(unnested(self._kinds_of(key)), key, "t.ctid as at", lock=" for update of t")
+        return self._gone("using k where t.ctid=k.at", f"k as materialized (select x.at from {found}),")
 
     def remove_where(self, where: Sequence[Condition]) -> str:
         conditions, _ = self._filtered(where, 2)
         return self._gone(f"where {conditions}")
 
-    def _gone(self, how: str) -> str:
+    def _gone(self, how: str, before: str = "") -> str:
+        """How many were deleted. Of a history, nothing whose row before it stays."""
         chain = self._table.chain
+        count = "select count(*)::int8"
         if chain is None:
-            return f"with gone as (delete from {self.name} as t {how} returning 1) select count(*)::int8 from gone"
+            return f"with {before} gone as (delete from {self.name} as t {how} returning 1) {count} from gone"
         n, prev = quoted(self._table.key[0]), quoted(chain.prev)
-        before = (
-            f"exists(select from gone g join {self.name} b on b.space=$1::int4 and b.{n}=g.{prev}"
-            f" where b.{n} not in (select {n} from gone))"
-        )
+        stays = f"x.{n} not in (select {n} from gone)"
+        rows = self._held(f"(select {prev} as c0 from gone) u", self._table.key, f"t.{n}")
         return (
-            f"with gone as (delete from {self.name} as t {how} returning t.{n},t.{prev})"
-            f" select count(*)::int8,case when {before} then {self._within}.stop('{self._table.name}') end from gone"
+            f"with {before} gone as (delete from {self.name} as t {how} returning t.{n},t.{prev}) {count},"
+            f"case when exists(select from {rows} where {stays}) then {self._within}.stop('{self._table.name}') end"
+            " from gone"
         )
 
     # --- reading --------------------------------------------------------------------------------
 
     def by_keys(self, on: Sequence[str], where: Sequence[Condition], lock: str) -> str:
         """Rows by their `on` cells; the conditions are bound behind the keys."""
-        same = " and ".join(f"t.{quoted(k)}=u.c{i}" for i, k in enumerate(on))
         conditions, _ = self._filtered(where, 2 + len(on))
-        rows = unnested(self._kinds_of(on))
-        return f"select {self.all} from {rows} join {self.name} t on {same} where {conditions}{lock}"
+        rows = self._held(unnested(self._kinds_of(on)), on, self.all, conditions.removeprefix(_MINE), lock)
+        return f"select x.* from {rows}"
 
     def find(
         self,
@@ -166,14 +174,14 @@ class Texts:
         where: Sequence[Condition],
         order: Sequence[str],
         *,
-        wants: Sequence[str] | None = None,
+        wants: str = "",
         lock: str = "",
         cut: bool = True,
     ) -> tuple[str, int]:
         """Rows by condition, and the number of the next parameter. Bound: a list of values for each `spread` column,
         the conditions, the limit. One value of each list is looked at a time, so that an index gives the order, and
         the limit counts for each; with `cut` for all together too."""
-        wanted = self.all if wants is None else listed(wants, "t.")
+        wanted = wants or self.all
         conditions, limit = self._filtered(where, 2 + len(spread))
         conditions += "".join(f" and t.{quoted(c)}=v{i}.x" for i, c in enumerate(spread))
         ends = f" limit ${limit}::int8"

@@ -102,6 +102,7 @@ class Wire:
         self.trips = 0
         self.warned = False  # whether the server warned of something since this was last set to False
         self.pid = self._pg.backend_pid
+        self.prepare = Statement(b"select 1")  # makes the settings of this connection anew
         self._pg.notice_handler = self._noticed
         self._pg.enter_pipeline_mode()
         self._loop.add_reader(self._fd, self._readable)
@@ -120,8 +121,10 @@ class Wire:
         if self._fail is not None:
             for _ in statements:
                 self._fail("statement")
+        if self.open and not self._trips:
+            self._readable()  # a server that said goodbye meanwhile is heard before anything is sent to it
         if not self.open:
-            raise Gone(self._state)
+            raise Gone(self._state, refused=True)
         trip = _Trip(deque(), self._loop.create_future())
         self._trips.append(trip)
         self.trips += 1

@@ -8,8 +8,9 @@ Was wrong once: a connection for each space. A thousand actuators were a thousan
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 
 from onefold.store.contract import Answer, Query, Schema
 from onefold.store.postgres import migrate
@@ -17,7 +18,7 @@ from onefold.store.postgres.arrays import small
 from onefold.store.postgres.author import Door
 from onefold.store.postgres.authored import AuthoredSpace
 from onefold.store.postgres.cluster import History
-from onefold.store.postgres.connect import Address, connect
+from onefold.store.postgres.connect import SETTINGS, Address, Reach, connect
 from onefold.store.postgres.ddl import sequence
 from onefold.store.postgres.engine import SETTLE_S, Engine
 from onefold.store.postgres.failing import faulty, unavailable
@@ -37,8 +38,8 @@ class PostgresWorld:
     node: named to the server. alone: no other process may have the store meanwhile; one that tries is told this `node`.
     patience_s: how long it tries. durability: "full", or "lossy-on-power-cut", which goes on with a server that does not
     wait for its disk. accept_rollback: go on after a restore or a promotion. settle_s: how long a commit whose answer
-    was lost is looked up. failpoint: called with "statement", "before-commit" and "after-commit"; an OSError it raises
-    is a connection that failed there.
+    was lost is looked up. settings: other limits of a connection than ours, by the server's names. failpoint: called
+    with "statement", "before-commit" and "after-commit"; an OSError it raises is a connection that failed there.
     """
 
     def __init__(
@@ -52,14 +53,13 @@ class PostgresWorld:
         alone: bool = False,
         patience_s: float = PATIENCE_S,
         settle_s: float = SETTLE_S,
+        settings: Mapping[str, str] | None = None,
         failpoint: Callable[[str], None] | None = None,
     ) -> None:
         """Raises: BadArguments for what is no address."""
         if durability not in ("full", "lossy-on-power-cut"):
             raise ValueError(f"durability is 'full' or 'lossy-on-power-cut', not {durability!r}")
-        self._address = Address(url)
-        self._node = node
-        self._lossy = durability != "full"
+        self._reach = Reach(Address(url), node, durability != "full", {**SETTINGS, **(settings or {})}, failpoint)
         self._fail = failpoint
         self._settle_s = settle_s
         self._within = within
@@ -152,7 +152,7 @@ class PostgresWorld:
         return Engine(self._connected, self._fail, self._history.reached, self._settle_s)
 
     async def _migrate(self, schemas: Sequence[Schema]) -> None:
-        wire, server = await connect(self._address, node=self._node, lossy=self._lossy, failpoint=self._fail)
+        wire, server = await connect(self._reach)
         try:
             await migrate.migrate(wire, schemas, self._within, server)
             await self._history.check(wire, server)
@@ -167,7 +167,7 @@ class PostgresWorld:
 
     async def _connected(self) -> Wire:
         """Raises: StoreUnavailable, StoreReplaced, StoreLocked."""
-        wire, server = await connect(self._address, node=self._node, lossy=self._lossy, failpoint=self._fail)
+        wire, server = await connect(self._reach)
         try:
             if self._hold is not None:
                 await self._hold.enter(wire)
@@ -185,7 +185,7 @@ class PostgresWorld:
 
     async def _plain(self) -> Wire:
         """A connection that proves nothing."""
-        wire, _ = await connect(self._address, node=self._node, lossy=self._lossy, failpoint=None)
+        wire, _ = await connect(replace(self._reach, failpoint=None))
         return wire
 
     def _let_go(self) -> None:
