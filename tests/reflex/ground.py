@@ -304,14 +304,14 @@ class At:
 async def ground(store: str) -> AsyncIterator[At]:
     """A store of this kind, empty, and gone at the end."""
     with tempfile.TemporaryDirectory(dir=SHARED) as folder:
-        at = At(_opener(store, Path(folder), lambda: down(at.now)))
+        at = At(opener(store, Path(folder), lambda: down(at.now)))
         try:
             yield at
         finally:
             at.world.abandon()
 
 
-def _opener(store: str, folder: Path, clock: Callable[[], int]) -> Callable[[Failpoint | None], World]:
+def opener(store: str, folder: Path, clock: Callable[[], int]) -> Callable[[Failpoint | None], World]:
     if store == "sqlite":
         return lambda failpoint: SqliteWorld(folder, clock=clock, failpoint=failpoint, durability="lossy-on-power-cut")
     if store == "postgres":

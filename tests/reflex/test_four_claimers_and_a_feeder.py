@@ -68,10 +68,10 @@ async def claim(at: At, engine: Any, chance: Random, fed: asyncio.Task[None]) ->
             for _ in range(chance.randrange(60)):
                 await asyncio.sleep(0)
             advancing.cancel()
-        (report,) = await asyncio.gather(advancing, return_exceptions=True)
-        if isinstance(report, Exception):
-            raise report
-        idle = 0 if isinstance(report, BaseException) or report.moved else idle + 1
+        try:
+            idle = 0 if (await advancing).moved else idle + 1
+        except asyncio.CancelledError:
+            idle = 0
         await asyncio.sleep(0)
 
 
@@ -85,7 +85,13 @@ async def play(store: str, seed: int) -> None:
             kind = chance.choice(["one", "two", "any"])
             at.rows.tables[f"t{n}"] = [{"id": f"{kind}-{n:02}-{i:02}"} for i in range(TASKS // 20)]
             tables.append((kind, f"t{n}"))
-        policy: dict[str, Any] = {"select": EACH, "input": {"$": "row.id"}, "retry_max": 50, "base_ms": 1_000, "backoff": "fixed"}
+        policy: dict[str, Any] = {
+            "select": EACH,
+            "input": {"$": "row.id"},
+            "retry_max": 50,
+            "base_ms": 1_000,
+            "backoff": "fixed",
+        }
         reflexes = [
             reflex("one", OnSignal("one"), order="serial", **policy),
             reflex("two", OnSignal("two"), order="serial", **policy),
