@@ -7,14 +7,12 @@ import json
 from datetime import timedelta
 from typing import Any
 
-import pytest
-
 from onefold.reflex import record, retention
 from onefold.reflex.advancing import committed
 from onefold.reflex.claim import CLAIMS_AT_MOST
 from onefold.reflex.seams import Task
 from onefold.reflex.words import OnRun, OnSignal, OnWrite, Selection, Signal, Write, number_of
-from onefold.terms.errors import BadArguments, OutsideStep
+from onefold.terms.errors import OutsideStep
 from onefold.terms.instant import down
 from onefold.testing.store_suite.ground import turns
 from tests.reflex.ground import Act, At, reflex
@@ -131,39 +129,6 @@ async def test_what_hangs_fails_its_attempt_and_holds_up_nothing(at: At) -> None
     assert [fact["subject"] for fact in await at.facts()] == ["ping", "a"]
 
 
-async def test_what_has_ended_is_written_down_while_another_still_runs(at: At) -> None:
-    due(at, "quick", "slow")
-    held = asyncio.Event()
-
-    async def act(task: Task, input: Any) -> Any:
-        if input == "slow":
-            await held.wait()
-        return input
-
-    at.act.does = act
-    engine = await at.engine()
-    await at.load(engine, [reflex("a", OnSignal("ping"), select=DUE, input={"$": "row.id"})])
-    await at.signal(engine)
-    advancing = asyncio.create_task(engine.advance(at.now))
-    while (await states(at))[:1] != ["done"]:
-        await turns()
-    assert await states(at) == ["done", "claimed"]
-    held.set()
-    await advancing
-    assert await states(at) == ["done", "done"]
-
-
-async def test_a_slip_in_a_template_fails_its_task_and_no_other(at: At) -> None:
-    at.rows.tables["due"] = [{"id": "s1", "amount": 3}, {"id": "s2"}]
-    engine = await at.engine()
-    one = reflex("a", OnSignal("ping"), select=DUE, input={"$": "row.amount"}, retry_max=0)
-    await at.load(engine, [one])
-    await at.signal(engine)
-    await at.settle(engine)
-    assert await states(at) == ["done", "failed"]
-    assert "row.amount" in (await at.tasks())[1]["error"]
-
-
 # --- chains -----------------------------------------------------------------------------------------
 
 
@@ -248,25 +213,6 @@ async def test_a_loop_is_parked_at_the_ceiling_and_a_person_lets_it_on(at: At) -
     assert len(await at.facts(state="parked", kind="signal")) == 1
 
 
-async def test_an_effect_cannot_fire_a_disarmed_reflex(at: At) -> None:
-    told: list[str] = []
-
-    def act(task: Task, input: Any) -> Any:
-        for fact in ({"kind": "manual", "target": "b"}, "b", Signal("b", None).__class__):
-            try:
-                task.emit(fact)  # type: ignore[arg-type]
-            except BadArguments as refused:
-                told.append(type(refused).__name__)
-
-    at.act.does = act
-    engine = await at.engine()
-    await at.load(engine, [reflex("a", OnSignal("ping")), reflex("b", OnSignal("b"), enabled=False)])
-    await at.signal(engine)
-    await at.settle(engine)
-    assert told == ["BadArguments"] * 3
-    assert {run["reflex"] for run in await at.runs()} == {"a"}
-
-
 # --- leases -----------------------------------------------------------------------------------------
 
 
@@ -344,35 +290,6 @@ async def _again(at: At) -> Any:
     engine = await at.engine()
     await engine.reload()
     return engine
-
-
-async def test_a_cancelled_advance_leaves_its_tasks_to_their_leases(at: At) -> None:
-    due(at, "s1")
-    stopped: list[str] = []
-
-    async def act(task: Task, input: Any) -> Any:
-        try:
-            await asyncio.Event().wait()
-        except asyncio.CancelledError:
-            stopped.append(task.key)
-            raise
-
-    at.act.does = act
-    engine = await at.engine()
-    await at.load(engine, [reflex("a", OnSignal("ping"), select=DUE)])
-    await at.signal(engine)
-    advancing = asyncio.create_task(engine.advance(at.now))
-    while not at.act.tasks:
-        await turns()
-    advancing.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await advancing
-    await turns()
-    assert len(stopped) == 1
-    assert await states(at) == ["claimed"]
-    at.act.does = None
-    await at.settle(engine, at.now + MINUTE)
-    assert await states(at) == ["done"]
 
 
 async def test_serial_tasks_of_two_engines_never_overlap_and_keep_their_order(at: At) -> None:
