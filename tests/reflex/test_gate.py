@@ -148,6 +148,23 @@ def test_very_many_wrong_definitions_are_answered_shortly() -> None:
     assert len(str(caught.value)) < 30_000
 
 
+def test_what_nobody_is_told_is_not_worked_out() -> None:
+    """A list of zeros, a definition of nothing but unknown words, a hundred runs that nothing makes: each once took
+    minutes of looking for names that were near."""
+    looked = []
+
+    def names(template: Json, path: str, known: Sequence[str]) -> Iterable[Finding]:
+        looked.append(path)
+        return [Finding(path, "is wrong")]
+
+    definitions = [plain(f"r{n}", {"fact": {"signal": "x"}}, when=1) for n in range(5_000)]
+    assert len(look(placed(definitions), Known(free_names=names)).findings) < 110
+    assert len(looked) < 110
+    assert len(look(placed([0] * 500_000), Known()).findings) < 110
+    unheard = [plain(f"r{n}", {"fact": {"run": f"x{n}"}}) for n in range(3_000)]
+    assert len(admit(placed(unheard), Known()).findings) == 51
+
+
 def test_a_draft_is_never_refused_and_says_all_that_is_wrong() -> None:
     wrong: list[Any] = [None, [], {"on": {"clock": {"in": 5}}}, plain(effect="nope")]
     for definition in wrong:

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 UP = 12  # folders above a file in which an import is looked for; no package is nested deeper
 SOURCES = ("", "src")
+MOST_DATA = 10 * MOST  # JSON files below a folder; to look into each takes some 50 us
+LARGEST = 16 << 20  # bytes of one that nobody named: ten thousand automations have half of it
 
 
 def _known(_: click.Context, __: click.Parameter, chosen: tuple[str, ...]) -> tuple[str, ...]:
@@ -100,18 +102,21 @@ def _files(paths: Sequence[Path]) -> list[Path]:
         if not path.is_dir():
             found[path.resolve()] = None
             continue
-        below = picture([path.resolve()], (".py", ".json"))
-        if len(below) >= MOST:
-            raise click.UsageError(f"{path} holds more than {MOST} files; name the folder of your own code.")
-        found.update(dict.fromkeys(sorted(file for file in below if file.suffix == ".py" or _is_definitions(file))))
+        below = picture([path.resolve()])
+        data = picture([path.resolve()], ".json", MOST_DATA)
+        if len(below) >= MOST or len(data) >= MOST_DATA:
+            many = MOST if len(below) >= MOST else MOST_DATA
+            raise click.UsageError(f"{path} holds more than {many} files; name the folder of your own code.")
+        own = [file for file in below if file.suffix == ".py"]
+        found.update(dict.fromkeys(sorted([*own, *(file for file in data if _is_definitions(file, data[file][1]))])))
     return list(found)
 
 
-def _is_definitions(path: Path) -> bool:
-    """Whether a file below a folder holds automations; other JSON is not ours."""
+def _is_definitions(path: Path, size: int) -> bool:
+    """Whether a file below a folder holds automations; other JSON is not ours, and may be very large."""
     from onefold.reflex.checking import is_definitions
 
-    return path.suffix == ".json" and is_definitions(_read(path).raw)
+    return path.suffix == ".json" and size <= LARGEST and is_definitions(_read(path).raw)
 
 
 def _read(path: Path) -> Source:

@@ -19,16 +19,17 @@ PASSED_OVER = frozenset({"__pycache__", "node_modules", "site-packages"})
 Picture = Mapping[Path, tuple[int, int]]  # each file: when it was last changed (ns), and its size
 
 
-def picture(folders: Iterable[Path], endings: tuple[str, ...] = (".py",)) -> Picture:
-    """The Python files and onefold.toml below `folders`, hidden folders and environments left out."""
+def picture(folders: Iterable[Path], ending: str = ".py", most: int = MOST) -> Picture:
+    """The Python files (those of `ending`) and onefold.toml below `folders`, hidden folders and environments left
+    out. Ends soon after it has seen `most`."""
     seen: dict[Path, tuple[int, int]] = {}
     for folder in folders:
         for place, below, names in os.walk(folder):
             below[:] = [name for name in sorted(below) if not _passed_over(Path(place, name))]
             for name in names:
-                if name.endswith(endings) or name == FILE:
+                if name.endswith(ending) or name == FILE:
                     _add(seen, Path(place, name))
-            if len(seen) >= MOST:
+            if len(seen) >= most:
                 return seen
     return seen
 

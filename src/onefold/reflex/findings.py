@@ -50,7 +50,7 @@ def few_findings(found: Sequence[Finding]) -> list[Finding]:
         return list(found)
     return [
         *found[:MAX_FAULTS],
-        finding("", "", "", f"there are {more} more findings", warns=found[0].level != "refused"),
+        finding("", "", "", f"there are at least {more} more findings", warns=found[0].level != "refused"),
     ]
 
 
@@ -105,9 +105,9 @@ class Findings:
         return None
 
     def keys(self, path: Path, raw: Mapping[str, Any], allowed: Collection[str], what: str) -> None:
-        for key in raw:
-            if key not in allowed:
-                self.add((*path, key), f"{what} has no such word{meant(key, allowed)}")
+        for n, key in enumerate([key for key in raw if key not in allowed]):
+            near = meant(key, allowed) if n < MAX_FAULTS else ""  # what nobody is told is not looked for
+            self.add((*path, key), f"{what} has no such word{near}")
 
     def choice(self, path: Path, value: object, allowed: Sequence[str]) -> str | None:
         """One of a few words, or None with a finding."""

@@ -19,6 +19,7 @@ from onefold.reflex.seams import ROOTS, Effect, Select, Transform
 from onefold.reflex.words import Draft, Json, OnClock, OnWrite, Reflex
 from onefold.terms.errors import Finding, LoadRefused
 from onefold.terms.instant import Instant, text
+from onefold.terms.limits import MAX_FAULTS
 
 FreeNames: TypeAlias = "Callable[[Json, str, Sequence[str]], Iterable[Finding]]"
 """What is wrong with a template: the template, the path that stands before each `where`, the names it may use."""
@@ -28,6 +29,9 @@ Placed: TypeAlias = "tuple[Json, str]"
 
 MAX_REFLEXES: Final = 200_000
 """Loaded at once. Each takes some 5 KB of memory and 0.1 ms to read; twice what was measured."""
+
+ENOUGH: Final = 2 * MAX_FAULTS
+"""Faults after which no further definition is looked at: a list of a million zeros is answered at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,18 +96,20 @@ def admit(definitions: Iterable[Placed], known: Known = NOTHING, at: Instant | N
 def look(definitions: Iterable[Placed], known: Known = NOTHING, at: Instant | None = None) -> Admitted:
     """As `admit`, with what would be refused among the findings, and without the reflexes that cannot be read."""
     found: list[Finding] = []
+    refused = 0
     read: dict[str, Reflex] = {}
     sources: dict[str, str] = {}
     for n, (definition, source) in enumerate(definitions):
+        if refused > ENOUGH:
+            break
         if n == MAX_REFLEXES:
-            found.append(
-                finding("", "", "", f"there are more than {MAX_REFLEXES} definitions; load what one engine can hold")
-            )
+            problem = f"there are more than {MAX_REFLEXES} definitions; load what one engine can hold"
+            found.append(finding("", "", "", problem))
             break
         reflex, wrong = examined(definition, source)
-        found.extend(wrong)
-        if reflex is not None:
-            found.extend(named(reflex, source, known, wrong))
+        more = [] if reflex is None else named(reflex, source, known, wrong)
+        found.extend((*wrong, *more))
+        refused += len(wrong) + sum(item.level == "refused" for item in more)
         if reflex is None or wrong:
             continue
         if reflex.id in read:
@@ -114,9 +120,9 @@ def look(definitions: Iterable[Placed], known: Known = NOTHING, at: Instant | No
         read[reflex.id], sources[reflex.id] = reflex, source
     warned = [item for id, reflex in read.items() if at is not None for item in _late(reflex, sources[id], at)]
     graph = Graph(read.values(), known.effects, sources)
-    refused_ = [item for item in found if item.level == "refused"]
+    wrong = [item for item in found if item.level == "refused"]
     warned = [*(item for item in found if item.level != "refused"), *warned]
-    return Admitted(graph.reflexes, (*refused_, *graph.findings(), *few_findings(warned)), graph)
+    return Admitted(graph.reflexes, (*wrong, *graph.findings(), *few_findings(warned)), graph)
 
 
 def drafted(definition: Json, known: Known, at: Instant) -> Draft:

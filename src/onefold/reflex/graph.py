@@ -20,15 +20,19 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Final, Literal, TypeAlias
 
-from onefold.reflex.findings import few_findings, finding, listed, meant
+from onefold.reflex.findings import few_findings, finding, listed
 from onefold.reflex.loops import Graphed, loops, ring
 from onefold.reflex.seams import Effect
 from onefold.reflex.words import OnRun, OnWrite, Reflex
 from onefold.terms.errors import Finding
-from onefold.terms.ids import Principal
+from onefold.terms.ids import Principal, nearest
+from onefold.terms.limits import MAX_FAULTS
 
 Kind = Literal["writes", "wakes", "follows", "blind"]
 Joint: TypeAlias = "tuple[str, Principal, str]"  # ("entity", principal, name), ("run", principal, reflex)
+
+NAMES: Final = 2_000
+"""Ids that a wrong one is compared with. It takes some 10 ms; a hundred thousand would take a second for each."""
 
 STEPS: Final = 12
 """Reflexes told of one loop; a longer one is shown by its beginning."""
@@ -163,13 +167,16 @@ class Graph:
 
     def _unheard(self) -> Iterator[Finding]:
         """Triggers that nothing loaded can set off: runs of a reflex that is not here, or is another principal's."""
+        ids, unknown = list(self._by_id)[:NAMES], 0
         for reflex in self.reflexes:
             if not isinstance(reflex.on, OnRun):
                 continue
             other = self._by_id.get(reflex.on.reflex)
             if other is None:
-                ids = [item.id for item in self.reflexes] if len(self.reflexes) <= NAMES else []
-                problem = f"no reflex {reflex.on.reflex!r} is loaded{meant(reflex.on.reflex, ids) if ids else ''}"
+                near = nearest(reflex.on.reflex, ids) if unknown < MAX_FAULTS else None  # the others are not told
+                unknown += 1
+                hint = f"; did you mean {near!r}?" if near else ""
+                problem = f"no reflex {reflex.on.reflex!r} is loaded{hint}"
             elif other.principal != reflex.principal:
                 problem = f"{other.id!r} runs as another principal, whose facts never reach this one"
             else:
@@ -200,10 +207,6 @@ class Graph:
         from onefold.reflex.drawing import text
 
         return text(self)
-
-
-NAMES: Final = 2_000
-"""Ids compared with a wrong one. It takes a few ms; a hundred thousand would take seconds for each."""
 
 
 def is_guarded(reflex: Reflex) -> bool:
