@@ -116,6 +116,12 @@ async def test_a_selection_that_will_be_wrong_again_skips_its_run_and_says_why(
     assert await at.facts(kind="run") == []
 
 
+async def test_two_rows_with_one_key_refuse_their_run(at: At) -> None:
+    """One of them was dropped without a word, and its member never charged."""
+    run = await fanned(at, [{"id": 7, "n": 1}, {"id": 7, "n": 2}])
+    assert (run["state"], await at.tasks()) == ("skipped", [])
+
+
 @pytest.mark.parametrize("fault", [UnknownName("selection", "duee", "due"), BadArguments([])])
 async def test_a_selection_that_refuses_skips_its_run(at: At, fault: Exception) -> None:
     at.rows.down = fault
@@ -213,6 +219,18 @@ async def test_a_selection_that_breaks_half_way_leaves_no_task(at: At) -> None:
     await engine.advance(at.now)
     assert await at.tasks() == []
     assert [run["state"] for run in await at.runs()] == ["pending"]
+
+
+async def test_tasks_are_of_one_selection_whatever_cuts_their_fan_out(at: At) -> None:
+    """A member who paid in between kept a task of the older pass."""
+    engine = await at.engine(effects={})
+    at.rows.tables["due"] = [{"id": "a"}, {"id": "b"}]
+    await at.load(engine, [reflex("r", PING, select=EACH)])
+    await at.signal(engine)
+    await engine.advance(at.now)
+    at.rows.tables["due"] = [{"id": "b"}, {"id": "c"}]
+    await at.settle(engine)
+    assert [task["unit"] for task in await at.tasks()] == ["a", "b"]
 
 
 async def test_a_selection_without_an_end_is_left_and_closed(at: At) -> None:

@@ -30,6 +30,8 @@ LEASE_MS = 60_000
 TOGETHER = 256
 """Landings of one commit."""
 
+GONE = execute.Raised("Its run is not in the store, so that nobody can say what it is of.")
+
 _RUN, _VERSION = TASK.at["run"], TASK.at["version"]
 
 
@@ -154,9 +156,11 @@ class Acting:
         settings: dict[object, Setting] = {}
         for row in rows:
             reflex = known[str(row[_VERSION])]
-            if isinstance(reflex, Reflex) and row[_RUN] not in settings:
+            if row[_RUN] not in runs:
+                self._land(execute.judged(row, Policy(retry_max=0), GONE, self._now))
+            elif isinstance(reflex, Reflex) and row[_RUN] not in settings:
                 settings[row[_RUN]] = Setting(runs[row[_RUN]], reflex, self._now)
-        return [(row, settings[row[_RUN]]) for row in rows if str(row[_VERSION]) not in told]
+        return [(row, settings[row[_RUN]]) for row in rows if row[_RUN] in settings and str(row[_VERSION]) not in told]
 
     # --- one attempt ------------------------------------------------------------------------------
 

@@ -79,7 +79,8 @@ def materializing(
         for plan in plans:
             if now_is.get(plan.row[0]) != plan.row:
                 continue
-            states.append(plan.after)
+            if plan.after != plan.row:
+                states.append(plan.after)
             if plan.reflex is not None:
                 born.extend(_runs(plan.reflex, plan.found, now, busy, mint))
         writes: tuple[Write, ...] = (Put(STATE, states),) if states else ()
