@@ -62,6 +62,10 @@ class Catalog:
         return found
 
 
+ALERTS = "reflex_alerts"
+"""The kind of the actors that tell of what reflexes park."""
+
+
 def catalog(parts: Iterable[object], people: Mapping[str, Person], title: str = "onefold") -> Catalog:
     """The parts by name. Raises: LoadRefused for two of one name, and for what is no part."""
     actuators: dict[str, Actuator[Any, Any]] = {}
@@ -94,14 +98,18 @@ def catalog(parts: Iterable[object], people: Mapping[str, Person], title: str = 
         for brought in module.brings:
             if isinstance(brought, Port) and ports.get(brought.name) is not brought:
                 _add(ports, brought.name, brought, "port", findings, {})
-    findings.extend(_twice(reflexes))
+    findings.extend(_twice(reflexes, modules))
     if findings:
         raise LoadRefused(findings)
     return Catalog(title, actuators, modules, ports, people, tuple(reflexes), cells)
 
 
-def _twice(parts: Sequence[Reflexes]) -> Iterable[Finding]:
-    """Effects and selections of one name in different parts, which a definition could mean either of."""
+def _twice(parts: Sequence[Reflexes], modules: Mapping[str, object]) -> Iterable[Finding]:
+    """Effects and selections of one name in different parts, which a definition could mean either of; and a module of a
+    name that is taken.
+    """
+    if ALERTS in modules:
+        yield Finding(f"module {ALERTS}", "is a name that the app itself uses; give this module another")
     for kind in ("effects", "selects"):
         seen: dict[str, object] = {}
         for one in (one for part in parts for one in getattr(part, kind)):

@@ -31,6 +31,7 @@ from onefold.host.modules import ModuleVerbs
 from onefold.host.parked import ParkedVerbs
 from onefold.host.passes import pass_port
 from onefold.host.reckoning import RECKONINGS, Reckoning
+from onefold.host.reflex_alerts import alerting
 from onefold.host.reflexes import ReflexVerbs
 from onefold.host.reflexing import Reflexing
 from onefold.host.rerunning import RerunVerbs
@@ -119,7 +120,7 @@ class Host(
         schemas, ready = _of_cells(self.catalog.cells)
         core.keep(
             MAIN,
-            [*modules, *self.catalog.cells.values()],
+            [*modules, *self.catalog.cells.values(), alerting(self.config.alerts)],
             schemas=(RECKONINGS, LEDGER, *schemas),
             ready=ready,
             resting={module.name for module in modules if module.mostly_sleeps},

@@ -20,6 +20,7 @@ from onefold.actuators.tables import RUN
 from onefold.host.caller import Caller
 from onefold.host.core import MAIN, Core, left_as_it_was, take_up
 from onefold.host.driver import soonest
+from onefold.host.reflexing import Reflexing
 from onefold.host.sender import hears
 from onefold.kernel.alarm import LIMIT
 from onefold.kernel.alert import KINDS, NOTICES, falls, stopped
@@ -28,6 +29,8 @@ from onefold.kernel.tables import ACTOR, ALARM, OWED
 from onefold.kernel.words import Dropped
 from onefold.node.resident import Resident
 from onefold.node.waking import row_of
+from onefold.reflex.parking import is_one
+from onefold.reflex.words import IntakeRow, TaskRow
 from onefold.store.contract import Query, Row
 from onefold.terms.codec import parse
 from onefold.terms.errors import NotFound, WaitsForCode
@@ -55,6 +58,8 @@ WAYS: Mapping[str, tuple[str, str]] = {
     "alarm": ("tries the wake again, with a fresh count", "lets it sleep until its next event"),
     "run": ("goes on from its journal", "cancels the run"),
     "code": ("reads it again", "is refused: only other code can read it"),
+    "task": ("opens it again, with a fresh count", "leaves it failed"),
+    "fact": ("lets it pass, however long its chain", "lets it wake nobody"),
 }
 """What a retry and a drop of each kind do."""
 
@@ -64,7 +69,7 @@ class ParkedItem:
     """One thing that waits for a person. `cause`: its last error."""
 
     id: str
-    kind: str  # owed, uncertain, port, notice, alarm, run, code
+    kind: str  # owed, uncertain, port, notice, alarm, run, code; of reflexes: task, fact
     program: str
     cause: str
     since: datetime
@@ -116,6 +121,7 @@ class ParkedVerbs:
     """Verbs on what is parked. `_core` is the opened application."""
 
     _core: Core
+    _reflexing: Reflexing
     run_retry: Callable[..., Any]
     run_cancel: Callable[..., Any]
 
@@ -124,10 +130,13 @@ class ParkedVerbs:
         found: list[ParkedItem] = []
         for place in self._core.places:
             found.extend(await self._parked_in(place, caller))
+        found.extend(_of_reflex(row) for row in await self._reflexing.parked(_whose(caller)))
         return sorted(found, key=lambda item: (item.since, item.id))
 
     async def parked_show(self, id: str, *, caller: Caller) -> ParkedDetail:
         """One item with all that is known of it. Raises: NotFound."""
+        if is_one(id):
+            return await self._shown_of_reflex(id, caller)
         name, number = _numbered(id)[1:]
         for place in self._core.places:
             if id.startswith("run_") or place.name == name:
@@ -160,13 +169,17 @@ class ParkedVerbs:
                 count += len(await place.look(_RUNS))
             elif place.name == MAIN:
                 count += len(await self._strangers(place))
-        return count
+        return count + len(await self._reflexing.parked(None))
 
     async def parked_retry(self, id: str, *, caller: Caller) -> None:
         """Try once more, with a fresh count. Raises: NotFound."""
         caller.need("operate", "retrying what is parked")
         if id.startswith("run_"):
             await self.run_retry(id, caller=caller)
+            return
+        if is_one(id):
+            await self._shown_of_reflex(id, caller)
+            await self._reflexing.unpark(id)
             return
         what, at, resident, number = await self._which(id, caller)
         if what == "alarm":
@@ -183,6 +196,9 @@ class ParkedVerbs:
         if id.startswith("run_"):
             await self.run_cancel(id, reason, caller=caller)
             return
+        if is_one(id):
+            await self._reflexing.drop(id, reason, _whose(caller))
+            return
         what, at, resident, number = await self._which(id, caller)
         if what == "alarm":
             await self._core.node.disarm(at)
@@ -197,6 +213,17 @@ class ParkedVerbs:
             await self._core.node.fold(at, event, b"", decide, removes=number, replies=False)
 
     # --- inside -----------------------------------------------------------------------------
+
+    async def _shown_of_reflex(self, id: str, caller: Caller) -> ParkedDetail:
+        """A parked fact or task. Raises: NotFound."""
+        row = next((row for row in await self._reflexing.parked(_whose(caller)) if row.id == id), None)
+        if row is None:
+            raise NotFound("parked item", id)
+        item = _of_reflex(row)
+        told = ParkedDetail(item.id, item.kind, item.program, item.cause, item.since, *WAYS[item.kind])
+        if isinstance(row, IntakeRow):
+            return replace(told, principal=row.principal, body=row.body)
+        return replace(told, principal=row.principal, key=row.unit, tries=row.attempt)
 
     async def _parked_in(
         self, place: Any, caller: Caller, *, id: str | None = None, only: int | None = None
@@ -321,6 +348,18 @@ class ParkedVerbs:
         keys: list[Row] = [(n,) for n in dict.fromkeys(numbers)]
         rows = await place.look(Query(ACTOR, on=("n",), keys=keys))
         return {row[0]: ActorId(str(row[1]), principal_of(str(row[2])), str(row[3])) for row in rows}
+
+
+def _of_reflex(row: IntakeRow | TaskRow) -> ParkedItem:
+    if isinstance(row, IntakeRow):
+        return ParkedItem(row.id, "fact", row.subject, row.note or "", row.at)
+    since = moment(Instant(0)) if row.ended_at is None else row.ended_at
+    return ParkedItem(row.id, "task", row.reflex, row.error or "", since)
+
+
+def _whose(caller: Caller) -> tuple[str | None, ...] | None:
+    """Whose facts and tasks a caller sees; None is everybody's."""
+    return None if "operate" in caller.rights else (caller.principal,)
 
 
 def _int(cell: object) -> int:

@@ -56,7 +56,6 @@ class ReflexVerbs:
             raise Forbidden("call", "Sending a fact")
         engine = await self._reflexing.engine()
         kept = await engine.ingest(fact, caller.principal, now=self._now())
-        self._reflexing.wake()
         self._core.point("before-reply")
         return kept
 
@@ -80,7 +79,6 @@ class ReflexVerbs:
         caller.need("operate", "Releasing a fact")
         engine = await self._reflexing.engine()
         released = await engine.release(id, now=self._now())
-        self._reflexing.wake()
         return released
 
     # --- definitions ----------------------------------------------------------------------------
@@ -144,7 +142,6 @@ class ReflexVerbs:
         await self._own(id, "fired", caller)
         engine = await self._reflexing.engine()
         fired = await engine.fire(id, now=self._now(), input=input, by=by, principal=caller.principal)
-        self._reflexing.wake()
         self._core.point("before-reply")
         return fired
 
@@ -154,7 +151,6 @@ class ReflexVerbs:
         await self._own(id, "backfilled", caller)
         engine = await self._reflexing.engine()
         count = await engine.backfill(id, since=since, until=until, now=self._now(), principal=caller.principal)
-        self._reflexing.wake()
         return count
 
     async def reflex_retry(self, id: str, *, caller: Caller) -> TaskRow:
@@ -162,7 +158,6 @@ class ReflexVerbs:
         caller.need("operate", "Retrying a task")
         engine = await self._reflexing.engine()
         await engine.retry(id, self._now())
-        self._reflexing.wake()
         return await engine.task(id)
 
     # --- looking ----------------------------------------------------------------------------------

@@ -9,26 +9,29 @@ Was wrong once: the set kept where it was loaded from. An app whose set had come
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from onefold.host.core import MAIN, Core
+from onefold.host.driver import SAID_AGAIN_MS
 from onefold.host.live import Happening, Live
+from onefold.host.reflex_alerts import ReflexAlerts
 from onefold.host.reflex_effects import Starting, standing, watched
-from onefold.host.reflex_round import ReflexRound
+from onefold.host.rounds import Round
 from onefold.kernel.fold import Folded
 from onefold.node.resident import Resident
 from onefold.reflex.seams import Effect, Task
 from onefold.reflex.tables import INTAKE
-from onefold.reflex.words import Drawn, Loaded, Report
+from onefold.reflex.words import FACT, Drawn, IntakeRow, Loaded, Report, TaskRow, number_of
 from onefold.store.contract import AuthorSpace
-from onefold.terms.errors import Finding, LoadRefused
+from onefold.terms.errors import Finding, LoadRefused, OnefoldError
 from onefold.terms.faults import short
 from onefold.terms.ids import Principal
 from onefold.terms.instant import moment, up
 
 if TYPE_CHECKING:
+    from onefold.reflex.driver import Driver
     from onefold.reflex.engine import Engine
 
 SAID = 300  # characters of a line
@@ -45,10 +48,11 @@ class Reflexing:
         self._start = start
         self._send = send
         self._engine: Engine | None = None
-        self._round: ReflexRound | None = None
-        self._grace_s = 0.0
-        self.beat: Callable[[], object] = lambda: None
-        self.after: Callable[[Report], Awaitable[None]] = _nothing
+        self._driver: Driver | None = None
+        self._looked = -1  # the beat at which was looked for what is parked
+        self._alerts = ReflexAlerts(core)
+        self._telling = Round("onefold alerts of reflexes", self._tell)
+        self._said: tuple[str, int] = ("", 0)
         self.given = any(part.source for part in core.catalog.reflexes)
         """Whether the code says what is loaded: a file, a folder, or definitions."""
 
@@ -90,13 +94,13 @@ class Reflexing:
         loaded = await engine.load(placed, at=moment(self._core.clock.now()))
         for finding in loaded.findings:
             log.warning("%s", finding)
-        self.wake()
         return loaded
 
     async def engine(self) -> Engine:
         """The engine, made when it is first needed; its round begins with it."""
         space = await self.space()
         if self._engine is None:
+            from onefold.reflex.driver import Driver
             from onefold.reflex.engine import Engine
 
             parts = self._core.catalog.reflexes
@@ -106,8 +110,8 @@ class Reflexing:
 
                 brought = CelTransform()
             self._engine = Engine(space, transform=brought, select=self._select(), effects=self._effects())
-            self._round = ReflexRound(self._core.clock, self._engine, self._told, self._beat)
-            self._round.start()
+            self._driver = Driver(self._engine, self._core.clock, told=self._told)
+            self._driver.start()
         return self._engine
 
     async def drawn(self, principals: Collection[Principal] | None) -> Drawn:
@@ -139,18 +143,20 @@ class Reflexing:
 
     def rest(self) -> None:
         """Claim nothing more."""
-        if self._round is not None:
-            self._round.rest()
+        if self._driver is not None:
+            self._driver.rest()
 
     async def stop(self, grace_s: float) -> None:
         """Begin nothing more; effects under way have `grace_s` seconds."""
-        if self._round is not None:
-            await self._round.stop(grace_s)
+        if self._driver is not None:
+            await self._driver.stop(grace_s)
+        await self._telling.stop()
 
     async def abandon(self) -> None:
         """As a kill would leave it. For tests."""
-        if self._round is not None:
-            await self._round.abandon()
+        if self._driver is not None:
+            await self._driver.abandon()
+        await self._telling.stop()
 
     # --- what is kept for a time only -------------------------------------------------------------
 
@@ -179,8 +185,8 @@ class Reflexing:
 
     def wake(self) -> None:
         """Something was committed that an engine wants to see."""
-        if self._round is not None:
-            self._round.wake()
+        if self._driver is not None:
+            self._driver.wake()
 
     @property
     def begun(self) -> bool:
@@ -189,14 +195,11 @@ class Reflexing:
 
     @property
     def quiet(self) -> bool:
-        return self._round is None or self._round.quiet
+        return (self._driver is None or self._driver.resting) and self._telling.idle
 
     @property
     def next_due(self) -> int | None:
-        return None if self._round is None else self._round.next_due
-
-    def _beat(self) -> None:
-        self.beat()
+        return None if self._driver is None else self._driver.next_due
 
     async def late(self, now: int) -> int | None:
         """Since when something of reflexes is overdue (ms): a run, an occurrence, or a task that is ready."""
@@ -206,7 +209,10 @@ class Reflexing:
         due = await self._engine.next_due(moment(now))
         return min([up(one.due) for one in found[:1]], default=None if due is None else up(due))
 
-    async def _told(self, report: Report) -> None:
+    def _told(self, report: Report | Exception) -> None:
+        if isinstance(report, Exception):
+            self._failed(report)
+            return
         for event in report.events:
             log.warning("%s", event)
             self._say("ReflexEvent", None, event)
@@ -214,7 +220,39 @@ class Reflexing:
         told = [f"{count} {what}" for what, count in (*counts, ("settled", report.settled)) if count]
         if told:
             self._say("Reflexes", None, f"reflexes: {', '.join(told)}")
-        await self.after(report)
+        beats = 0 if self._driver is None else self._driver.beats
+        if self._core.config.alerts and (report.events or beats != self._looked):
+            self._looked = beats
+            self._telling.begin()
+
+    def _failed(self, fault: Exception) -> None:
+        """Say why nothing moves: once, and again every ten minutes while it lasts."""
+        now, trouble = self._core.clock.now(), f"{type(fault).__name__}: {fault}"
+        said, at = self._said
+        if said != trouble or now >= at + SAID_AGAIN_MS:
+            self._said = (trouble, now)
+            log.warning("reflexes cannot be advanced: %s", fault, exc_info=not isinstance(fault, OnefoldError))
+
+    async def _tell(self) -> bool:
+        """Tell of what is parked. Nothing is left for a next beat: it looks anew."""
+        await self._alerts.tell(await self.parked(None))
+        return False
+
+    async def parked(self, principals: Collection[Principal] | None) -> list[IntakeRow | TaskRow]:
+        """Facts and tasks that wait for a person."""
+        return [] if self._engine is None else await self._engine.parked(principals)
+
+    async def unpark(self, id: str) -> None:
+        """Let a parked fact pass, or open a parked task again. Raises: NotFound."""
+        engine, now = await self.engine(), moment(self._core.clock.now())
+        if number_of(id, FACT) is not None:
+            await engine.release(id, now=now)
+        else:
+            await engine.retry(id, now)
+
+    async def drop(self, id: str, reason: str, principals: Collection[Principal] | None) -> None:
+        """Give up a parked fact or task. Raises: NotFound."""
+        await (await self.engine()).drop(id, reason, principals)
 
     def _done(self, task: Task, effect: str, how: str) -> None:
         self._say("ReflexTask", effect, f"{effect} {task.key} attempt {task.attempt}: {how}")
@@ -223,10 +261,6 @@ class Reflexing:
         if self._live.watched:
             at = moment(self._core.clock.now())
             self._live.tell(Happening(at, what, None, program, short(text, SAID)))
-
-
-async def _nothing(report: Report) -> None:
-    return None
 
 
 async def _has_a_set(space: AuthorSpace) -> bool:

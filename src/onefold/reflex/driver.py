@@ -17,7 +17,6 @@ from datetime import datetime
 from typing import Final, Protocol
 
 from onefold.reflex.words import Report
-from onefold.terms.errors import OnefoldError
 from onefold.terms.instant import Instant, moment, up
 
 BEAT_MS: Final = 30_000
@@ -46,15 +45,17 @@ class Driven(Protocol):
     async def next_due(self, now: datetime, /) -> datetime | None: ...
 
 
-def _told_nobody(report: Report | OnefoldError) -> None:
+def _told_nobody(report: Report | Exception) -> None:
     return None
 
 
 class Driver:
-    """Drives one engine, from `async with` on until its end. told: hears what each advance did, or why it could not."""
+    """Drives one engine, from `async with` on until its end. told: hears what each advance did, or why it could not.
+    beats: how many there were.
+    """
 
     def __init__(
-        self, engine: Driven, clock: Clock, *, told: Callable[[Report | OnefoldError], None] = _told_nobody
+        self, engine: Driven, clock: Clock, *, told: Callable[[Report | Exception], None] = _told_nobody
     ) -> None:
         self._engine, self._clock, self._told = engine, clock, told
         self._woken = asyncio.Event()
@@ -65,20 +66,56 @@ class Driver:
         self._beat_at = 0
         self._under_way: set[asyncio.Task[None]] = set()
         self._task: asyncio.Task[None] | None = None
+        self.beats = 0
 
     async def __aenter__(self) -> Driver:
-        self._engine.stirred = self.wake
-        self._task = asyncio.get_running_loop().create_task(self._drive(), name="onefold reflexes alone")
+        self.start()
         return self
 
     async def __aexit__(self, *gone: object) -> None:
-        """Begin nothing more; what is under way ends. What is cut off instead lapses, and is taken up again."""
+        await self.stop()
+
+    def start(self) -> None:
+        """Begin. The engine's verbs wake it from now on."""
+        self._engine.stirred = self.wake
+        self._task = asyncio.get_running_loop().create_task(self._drive(), name="onefold reflexes")
+
+    def rest(self) -> None:
+        """Begin nothing more."""
         self._stopping = True
         self._woken.set()
-        assert self._task is not None
-        await self._task
+
+    async def stop(self, grace_s: float | None = None) -> None:
+        """Begin nothing more; what is under way ends, or is cut off after so long. Then it lapses, and is taken up again."""
+        self.rest()
+        if self._task is not None:
+            await self._task
         if self._under_way:
-            await asyncio.wait(self._under_way)
+            await asyncio.wait(self._under_way, timeout=grace_s)
+        await self._cut()
+
+    async def abandon(self) -> None:
+        """Leave everything as a kill would."""
+        self._stopping = True
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+        await self._cut()
+
+    async def _cut(self) -> None:
+        for task in self._under_way:
+            task.cancel()
+        await asyncio.gather(*self._under_way, return_exceptions=True)
+
+    @property
+    def next_due(self) -> int | None:
+        """When it looks next, in ms; None when only a fact can help. The beat is none."""
+        return self._due
+
+    @property
+    def resting(self) -> bool:
+        """Whether nothing is under way and only time can help."""
+        return self._quiet.is_set() and not self._woken.is_set()
 
     def wake(self) -> None:
         """Something came that an engine wants to see."""
@@ -98,6 +135,7 @@ class Driver:
             now = self._clock.now()
             if now >= self._beat_at or (self._due is not None and now >= self._due):
                 self._wanted = True
+                self.beats += now >= self._beat_at
                 self._beat_at, self._due = now + BEAT_MS, None
             if self._wanted and len(self._under_way) < AT_ONCE:
                 self._wanted = False
@@ -119,7 +157,7 @@ class Driver:
         self._under_way.discard(task)
         self._woken.set()
         if not task.cancelled() and (fault := task.exception()) is not None:
-            task.get_loop().call_exception_handler({"message": "an advance raised", "exception": fault})
+            task.get_loop().call_exception_handler({"message": "an advance was killed", "exception": fault})
 
     async def _advance(self) -> None:
         """Once, and again as long as it moves. A store that fails is asked again a little later."""
@@ -130,7 +168,7 @@ class Driver:
                 if not report.moved:
                     break
             due = await self._engine.next_due(moment(self._clock.now()))
-        except OnefoldError as fault:
+        except Exception as fault:  # noqa: BLE001 - the door: whatever one advance raises, the clock goes on
             self._told(fault)
             due = moment(self._clock.now())
         if due is not None:

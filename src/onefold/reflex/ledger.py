@@ -16,7 +16,7 @@ from datetime import datetime
 from itertools import count
 from typing import Any, TypeVar
 
-from onefold.reflex import explain, listing, overdue, retention
+from onefold.reflex import explain, listing, overdue, parking, retention
 from onefold.reflex.advancing import committed
 from onefold.reflex.record import retrying
 from onefold.reflex.seams import Effect
@@ -47,6 +47,7 @@ class Ledger(ABC):
     """The verbs of the ledger, over one space: what an engine has beside its own."""
 
     _effects: Mapping[str, Effect]
+    stirred: Callable[[], None]
 
     @abstractmethod
     async def _space(self) -> Space:
@@ -131,6 +132,10 @@ class Ledger(ABC):
         rows = await self._look(listing.idle(self._effects, down(now, what="now"), principals))
         return [listing.task_row(row) for row in rows]
 
+    async def parked(self, principals: Principals = None) -> list[IntakeRow | TaskRow]:
+        """Facts and tasks that wait for a person."""
+        return parking.found(await (await self._space()).look(*parking.questions(principals)))
+
     # --- by hand --------------------------------------------------------------------------------
 
     async def retry(self, task: str, now: datetime, principals: Principals = None) -> bool:
@@ -141,7 +146,15 @@ class Ledger(ABC):
         n = number_of(task, TASK)
         if n is None:
             raise NotFound("task", task)
-        return await committed(await self._space(), retrying(n, down(now, what="now"), principals))
+        opened = await committed(await self._space(), retrying(n, down(now, what="now"), principals))
+        self.stirred()
+        return opened
+
+    async def drop(self, id: str, reason: str, principals: Principals = None) -> None:
+        """Give up a parked fact or task. Raises: NotFound for what is not parked."""
+        if not parking.is_one(id):
+            raise NotFound("parked item", id)
+        await committed(await self._space(), parking.dropping(id, reason, principals))
 
     async def sweep(
         self, *, intake: datetime | None = None, runs: datetime | None = None, dry_run: bool = False

@@ -158,6 +158,8 @@ def task_row(row: Row) -> TaskRow:
         _moment(cell["ready_at"]),
         None if cell["output"] is None else codec.parse(cell["output"], "an output"),
         cell["error"],
+        principal_of(cell["principal"]),
+        _moment(cell["ended_at"]),
     )
 
 

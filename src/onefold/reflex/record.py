@@ -18,6 +18,7 @@ from typing import Any
 from onefold.reflex import intake
 from onefold.reflex.claim import policy_of
 from onefold.reflex.execute import Landing
+from onefold.reflex.parking import ASIDE
 from onefold.reflex.tables import INTAKE, REFLEX_RUN, REFLEX_TEXT, STATE, TASK
 from onefold.reflex.words import run_id, task_id
 from onefold.store.contract import Answer, Append, Body, Each, Last, Put, Query, Row, Verb, Write
@@ -97,7 +98,9 @@ def _land(book: _Book, landing: Landing) -> None:
     book.kept.append(landing.task)
     ended = landing.ready_at is None
     task.update(state=landing.state, ready_at=landing.ready_at, token=None, error=landing.error)
-    if landing.state != "parked":
+    if landing.state == "parked":
+        task["queue"] = ASIDE
+    else:
         task["claims"] = 0
     if not ended:
         return
@@ -189,7 +192,7 @@ def _failed_task(n: int, principals: Collection[Principal] | None) -> Generator[
 
 
 def _reopened(task: Cells, runs: Sequence[Row], serial: bool, held: bool, now: Instant) -> tuple[Write, ...]:
-    task = task | {"state": "ready", "ready_at": now, "attempt": 0, "claims": 0, "ended_at": None}
+    task = task | {"state": "ready", "queue": None, "ready_at": now, "attempt": 0, "claims": 0, "ended_at": None}
     if serial:
         task |= {"state": "queued", "ready_at": None, "queue": task["reflex"]} if held else {"baton": task["reflex"]}
     writes: list[Write] = [Put(TASK, [_row(task)])]

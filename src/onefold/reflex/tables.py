@@ -86,7 +86,7 @@ TASK = Table(
         Column("principal", "text"),
         Column("state", "text"),  # queued, ready, claimed, done, failed, parked
         Column("baton", "text", null=True),  # the reflex, on the one serial task that may run
-        Column("queue", "text", null=True),  # the reflex, on serial tasks that wait for the baton
+        Column("queue", "text", null=True),  # the reflex, on serial tasks that wait for the baton; "!" on parked ones
         Column("ready_at", "int", null=True),  # due time, backoff and lease in one
         Column("token", "int", null=True),
         Column("claims", "int"),  # since it last answered: a task that kills its process is parked by it

@@ -304,6 +304,9 @@ class RunRow:
 
 @dataclass(frozen=True, slots=True)
 class TaskRow:
+    """One task, for people. `due`: when it is tried next, or its lease lapses; `ended_at`: when it was done, failed or
+    parked."""
+
     id: str
     run: str
     reflex: str
@@ -313,6 +316,8 @@ class TaskRow:
     due: datetime | None
     output: Json
     error: str | None
+    principal: Principal = None
+    ended_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)

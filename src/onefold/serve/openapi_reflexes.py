@@ -101,6 +101,8 @@ SCHEMAS: Final[dict[str, Any]] = {
         due=_WHEN,
         output=_ANY,
         error=TEXT,
+        principal=TEXT,
+        ended_at=_WHEN,
     ),
     "Cause": of(
         ["kind", "id", "at", "detail"],

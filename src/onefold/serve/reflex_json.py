@@ -96,6 +96,8 @@ def task_json(row: TaskRow) -> dict[str, Any]:
         attempt=row.attempt,
         due=written(row.due),
         error=row.error,
+        principal=row.principal,
+        ended_at=written(row.ended_at),
     )
     return {**told, "output": row.output} if row.state == "done" else told
 
