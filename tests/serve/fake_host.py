@@ -59,8 +59,20 @@ class FakeRun:
     changed: asyncio.Event = field(default_factory=asyncio.Event)
 
 
+class NoCells:
+    """An app whose cells are all gone. What they do is asked of the real host."""
+
+    def __getattr__(self, verb: str) -> Any:
+        async def gone(shape: str, *rest: Any, **more: Any) -> Any:
+            raise NotFound(shape, "lobby")
+
+        return gone
+
+
 class FakeHost(FakeReflexes):
     """Verbs in memory. `acted` counts what had an effect, so that a test can say: once."""
+
+    cells = NoCells()
 
     def __init__(self, config: Config | None = None, actuators: Sequence[Actuator[Any, Any]] = ()) -> None:
         super().__init__()

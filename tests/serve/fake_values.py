@@ -184,3 +184,4 @@ class Catalog:
     title: str
     actuators: dict[str, Actuator[Any, Any]]
     modules: dict[str, Any]
+    cells: dict[str, Any] = field(default_factory=dict)

@@ -45,6 +45,14 @@ class Parameter:
     handle: str
     default: Any
 
+    @property
+    def required(self) -> bool:
+        return self.default is NO_DEFAULT
+
+    def shown(self) -> Json:
+        """Its default as JSON."""
+        return None if self.codec is None else self.codec.to_json(self.default)
+
     def taken(self, json: Json, handles: Handles) -> Any:
         """The value of what came. Raises: BadArguments, BadToken."""
         return handles.take(json, self.handle) if self.codec is None else self.codec.from_json(json, self.name)
@@ -73,6 +81,15 @@ class Method:
         self.description = inspect.cleandoc(function.__doc__ or "")
         self.for_programs_only = gives is None or any(each.codec is None for each in takes.values())
         self._signature = inspect.signature(function)
+
+    def spelled(self) -> str:
+        """Its signature, as somebody who writes a program reads it."""
+        shown = [parameter.replace(annotation=_plainly(parameter.annotation)) for parameter in self._given()]
+        gives = _plainly(self._signature.return_annotation)
+        return f"{self.name}({', '.join(map(str, shown))}) -> {gives}".replace("'", "")
+
+    def _given(self) -> list[inspect.Parameter]:
+        return list(self._signature.parameters.values())[1:]
 
     def written(self, args: tuple[Any, ...], words: Mapping[str, Any]) -> dict[str, Json]:
         """The arguments of a call in Python, as JSON. Raises: TypeError as a call would, BadArguments by name."""
@@ -176,6 +193,10 @@ def read_method(shape: str, name: str, function: Callable[..., Any]) -> Method:
     kind = _handle(hints["return"])
     gives = None if kind else codec_of(hints["return"])
     return Method(name, function, takes, gives, kind, _branches(hints["return"]))
+
+
+def _plainly(annotation: Any) -> str:
+    return annotation if isinstance(annotation, str) else getattr(annotation, "__name__", str(annotation))
 
 
 def _refuse(problem: str) -> LoadRefused:

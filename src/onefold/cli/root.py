@@ -28,6 +28,7 @@ from onefold.cli.runs import runs
 from onefold.cli.serve import serve
 from onefold.cli.sweep import prune, sweep
 from onefold.cli.timers import timers
+from onefold.cli.turn import turn
 from onefold.terms.errors import OnefoldError
 
 INTERRUPTED = 130
@@ -85,7 +86,7 @@ def root() -> None:
     """Work that was accepted survives; what is retried happens once."""
 
 
-COMMANDS = (new, dev, serve, check, call, runs, approve, parked, doctor, export, sweep, prune, timers)
+COMMANDS = (new, dev, serve, check, call, runs, approve, parked, doctor, export, sweep, prune, timers, turn)
 REFLEXES = (preview, fire, explain, backfill, graph, reflex_runs, release)
 for command in (*COMMANDS, *REFLEXES):
     root.add_command(command)

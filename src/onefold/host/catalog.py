@@ -89,6 +89,19 @@ def catalog(parts: Iterable[object], people: Mapping[str, Person], title: str = 
             findings.append(
                 Finding(repr(part), "is no part of an app; give it actuators, modules, cells, ports and Reflexes")
             )
+    _check(modules, ports, findings)
+    findings.extend(_twice(reflexes, modules))
+    if cells:
+        from onefold.cell.naming import clashes
+
+        findings.extend(clashes([each.shape for each in cells.values()], actuators))
+    if findings:
+        raise LoadRefused(findings)
+    return Catalog(title, actuators, modules, ports, people, tuple(reflexes), cells)
+
+
+def _check(modules: Mapping[str, Any], ports: dict[str, Port[Any, Any]], findings: list[Finding]) -> None:
+    """Each module by itself, what it owes to others, and the ports it brings."""
     for module in modules.values():
         try:
             module.check()
@@ -98,10 +111,6 @@ def catalog(parts: Iterable[object], people: Mapping[str, Person], title: str = 
         for brought in module.brings:
             if isinstance(brought, Port) and ports.get(brought.name) is not brought:
                 _add(ports, brought.name, brought, "port", findings, {})
-    findings.extend(_twice(reflexes, modules))
-    if findings:
-        raise LoadRefused(findings)
-    return Catalog(title, actuators, modules, ports, people, tuple(reflexes), cells)
 
 
 def _twice(parts: Sequence[Reflexes], modules: Mapping[str, object]) -> Iterable[Finding]:

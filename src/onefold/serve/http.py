@@ -15,6 +15,7 @@ from onefold.serve import pages
 from onefold.serve.access import Access
 from onefold.serve.approvals import Approvals
 from onefold.serve.bodies import Waits
+from onefold.serve.cells import Cells
 from onefold.serve.console import Console
 from onefold.serve.door import Host
 from onefold.serve.facts import Facts
@@ -58,6 +59,7 @@ def asgi_app(host: Host, *, allowed_hosts: Sequence[str] = ()) -> Front:
             *Hooks(host).routes(),
             *Runs(host, waits).routes(),
             *Modules(host).routes(),
+            *Cells(host).routes(),
             *Keeping(host).routes(),
             *Approvals(host).routes(),
             *Facts(host).routes(),

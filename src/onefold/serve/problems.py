@@ -28,6 +28,7 @@ from onefold.terms.errors import (
 )
 from onefold.terms.faults import short
 from onefold.terms.limits import MAX_KEY_BYTES
+from onefold.terms.turns import TurnFailed
 
 PROBLEM = b"application/problem+json"
 
@@ -138,6 +139,8 @@ def problem(error: OnefoldError, instance: str) -> dict[str, Any]:
         told["findings"] = [{"where": one.where, "problem": one.problem, "level": one.level} for one in error.findings]
     if isinstance(error, RunFailed | RunCancelled | RunParked):
         told["run_id"] = error.run_id
+    if isinstance(error, TurnFailed):
+        told["turn"] = {"kind": error.kind, **error.fields}
     return told
 
 

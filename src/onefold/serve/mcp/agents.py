@@ -41,7 +41,7 @@ class Agents:
     def __init__(self, host: Host, waits: bodies.Waits) -> None:
         self._host = host
         self._calls = Calls(host, waits)
-        self._listing = Listing(host.catalog)
+        self._listing = Listing(host.catalog, self._calls.cells.listed())
         self._loading: asyncio.Future[Handle] | None = None
         self._stop = asyncio.Event()
         self._owner: asyncio.Task[None] | None = None

@@ -19,6 +19,7 @@ from onefold.serve import bodies
 from onefold.serve.access import require
 from onefold.serve.door import Caller, Host, Json
 from onefold.serve.mcp import telling
+from onefold.serve.mcp.cells import CellTools
 from onefold.serve.mcp.listing import LIST_LIMIT, LIST_MOST, POLL, WAIT_MOST
 from onefold.serve.problems import Unexpected
 from onefold.serve.receipts import GOING, POLL_SECONDS, soonest_end_ms, worth_waiting
@@ -85,6 +86,7 @@ class Calls:
             "cancel_run": self._cancel_run,
             "send_event": self._send_event,
         }
+        self.cells = CellTools(host.catalog.cells)
         self._who = {"name": host.catalog.title, "version": version()}
 
     def signed(self, result: dict[str, Any]) -> dict[str, Any]:
@@ -92,7 +94,9 @@ class Calls:
         return {**result, "_meta": {**result.get("_meta", {}), SERVER_INFO: self._who}}
 
     def knows(self, tool: str, only: str | None) -> bool:
-        return tool in self._runs or (tool in self._actuators and only in (None, tool))
+        if tool in self._actuators:
+            return only in (None, tool)
+        return tool in self._runs or (tool in self.cells and only is None)
 
     def unknown(self, tool: str, names: list[str]) -> str:
         near = nearest(tool, names)
@@ -103,6 +107,9 @@ class Calls:
         try:
             if tool in self._runs:
                 return await self._runs[tool](request)
+            if tool in self.cells:
+                require(request.caller, _CALL, tool)
+                return await self.cells.call(tool, request.arguments, request.key(), self.host.cells, request.caller)
             return await self._start(tool, request)
         except bodies.ClientGone:
             raise

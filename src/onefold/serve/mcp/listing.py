@@ -8,7 +8,7 @@ Was wrong once: listed again for every call, to look up one schema. Half of a ca
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from onefold.actuators.schema import STATUSES, output_schema
@@ -133,10 +133,11 @@ def tool_of(actuator: Actuator) -> dict[str, Any]:
 class Listing:
     """Every tool, listed once. `of(None)` is all of them; `of(name)` one actuator's, and the four for its runs."""
 
-    def __init__(self, catalog: Catalog) -> None:
+    def __init__(self, catalog: Catalog, cells: Sequence[dict[str, Any]] = ()) -> None:
+        """`cells`: the tools of cells, as they are listed."""
         tools = {actuator.name: tool_of(actuator) for actuator in catalog.actuators.values() if actuator.tool}
         self._tools = tools
-        self._all = [*tools.values(), *RUN_TOOLS]
+        self._all = [*tools.values(), *cells, *RUN_TOOLS]
         self._mirrored = {name: tool["inputSchema"] for name, tool in tools.items() if _mirrors(tool["inputSchema"])}
 
     def of(self, only: str | None) -> list[dict[str, Any]]:

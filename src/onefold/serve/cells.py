@@ -1,0 +1,160 @@
+"""serve.cells - cells over HTTP: let one exist, look at it, set fields, give it a turn, let it go.
+
+For: /cells and below. A turn is a method with its arguments, or a program.
+Never: runs a program (host does, beside the loop); begins a cell on a look.
+Was wrong once: a turn of a cell that was not there began it. A slip in an id made a cell nobody asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+from onefold.serve import bodies
+from onefold.serve.door import Caller, Json, Page
+from onefold.serve.routes import LIST_LIMIT, LIST_MOST, NO_STORE, Answer, Ask, Route, answer, number
+from onefold.terms.errors import BadArguments, Fault
+
+READ = frozenset({"read", "operate"})
+CALL = frozenset({"call"})
+EITHER = READ | CALL
+
+
+class Turn(Protocol):
+    """What a turn came to."""
+
+    @property
+    def branch(self) -> str: ...
+    @property
+    def value(self) -> Json: ...
+    @property
+    def ran(self) -> int: ...
+
+
+class Seen(Protocol):
+    """A cell as it is."""
+
+    @property
+    def state(self) -> dict[str, Json]: ...
+
+
+class CellVerbs(Protocol):
+    """The verbs on cells, as far as the doors must know them."""
+
+    async def spawn(self, shape: str, id: str, *, key: str | None = None, caller: Caller) -> str: ...
+    async def retire(self, shape: str, id: str, *, key: str | None = None, caller: Caller) -> None: ...
+    async def turn(
+        self, shape: str, id: str, method: str, arguments: Json, *, key: str | None = None, caller: Caller
+    ) -> Turn: ...
+    async def program(self, shape: str, id: str, source: str, *, key: str | None = None, caller: Caller) -> Turn: ...
+    async def read(self, shape: str, id: str, *, caller: Caller) -> Seen: ...
+    async def get(self, shape: str, id: str, field: str, *, caller: Caller) -> tuple[bool, Json]: ...
+    async def capture(
+        self, shape: str, id: str, fields: Mapping[str, Json], *, key: str | None = None, caller: Caller
+    ) -> Seen: ...
+    async def evict(self, shape: str, id: str, *, caller: Caller) -> str: ...
+    async def list(
+        self, shape: str, *, prefix: str = "", limit: int = 100, after: str | None = None, caller: Caller
+    ) -> Page[dict[str, Any]]: ...
+
+
+class HasCells(Protocol):
+    """A host, as far as these routes must know it."""
+
+    @property
+    def cells(self) -> CellVerbs: ...
+
+
+class Cells:
+    """The routes of cells."""
+
+    def __init__(self, host: HasCells) -> None:
+        self.host = host
+
+    def routes(self) -> list[Route]:
+        one = "/cells/{shape}/{id}"
+        return [
+            Route("GET", "/cells/{shape}", self.ids, READ),
+            Route("PUT", one, self.spawn, CALL),
+            Route("GET", one, self.read, EITHER),
+            Route("PATCH", one, self.capture, CALL),
+            Route("DELETE", one, self.retire, CALL),
+            Route("GET", one + "/fields/{field}", self.field, EITHER),
+            Route("POST", one + "/turns", self.turn, CALL),
+            Route("POST", one + "/evict", self.evict, CALL),
+        ]
+
+    async def ids(self, ask: Ask) -> Answer:
+        queries = ask.queries("prefix", "limit", "after")
+        page = await self.host.cells.list(
+            ask.params["shape"],
+            prefix=queries.get("prefix", ""),
+            limit=number(queries.get("limit"), "limit", LIST_LIMIT, 1, LIST_MOST),
+            after=queries.get("after"),
+            caller=ask.caller,
+        )
+        return answer({"items": [{"id": item["key"]} for item in page.items], "next": page.next})
+
+    async def spawn(self, ask: Ask) -> Answer:
+        await self._nothing(ask)
+        told = await self.host.cells.spawn(*self._which(ask), key=ask.key(), caller=ask.caller)
+        return answer({"outcome": told}, 201 if told == "spawned" else 200)
+
+    async def read(self, ask: Ask) -> Answer:
+        ask.queries()
+        return self._state(ask, await self.host.cells.read(*self._which(ask), caller=ask.caller))
+
+    async def capture(self, ask: Ask) -> Answer:
+        ask.queries()
+        body = bodies.object_of(await bodies.read(ask.scope, ask.receive), ("set",))
+        if not isinstance(body.get("set"), dict):
+            raise BadArguments([Fault("set", "must be an object of fields and their values")], nothing_was="kept")
+        seen = await self.host.cells.capture(*self._which(ask), body["set"], key=ask.key(), caller=ask.caller)
+        return self._state(ask, seen)
+
+    async def retire(self, ask: Ask) -> Answer:
+        await self._nothing(ask)
+        await self.host.cells.retire(*self._which(ask), key=ask.key(), caller=ask.caller)
+        return Answer(204, b"", (NO_STORE,))
+
+    async def field(self, ask: Ask) -> Answer:
+        ask.queries()
+        there, value = await self.host.cells.get(*self._which(ask), ask.params["field"], caller=ask.caller)
+        return answer({"outcome": "value", "value": value} if there else {"outcome": "unset"})
+
+    async def turn(self, ask: Ask) -> Answer:
+        ask.queries()
+        body = bodies.object_of(await bodies.read(ask.scope, ask.receive), ("method", "arguments", "program"))
+        if ("program" in body) == ("method" in body):
+            raise BadArguments([Fault("program", "is sent, or `method` with its `arguments`: one of the two")])
+        if "program" in body:
+            if "arguments" in body:
+                raise BadArguments([Fault("arguments", "belong to a method; a program has them in its text")])
+            turn = await self.host.cells.program(*self._which(ask), body["program"], key=ask.key(), caller=ask.caller)
+        else:
+            if not isinstance(body["method"], str):
+                raise BadArguments([Fault("method", "must be text", body["method"])])
+            turn = await self.host.cells.turn(
+                *self._which(ask), body["method"], body.get("arguments", {}), key=ask.key(), caller=ask.caller
+            )
+        return answer({"branch": turn.branch, "value": turn.value, "ran": turn.ran})
+
+    async def evict(self, ask: Ask) -> Answer:
+        await self._nothing(ask)
+        return answer({"outcome": await self.host.cells.evict(*self._which(ask), caller=ask.caller)})
+
+    # --- inside ---------------------------------------------------------------------------------
+
+    @staticmethod
+    def _which(ask: Ask) -> tuple[str, str]:
+        return ask.params["shape"], ask.params["id"]
+
+    @staticmethod
+    async def _nothing(ask: Ask) -> None:
+        """A request that says all in its path. Raises: BadArguments for a body with fields."""
+        ask.queries()
+        bodies.object_of(await bodies.read(ask.scope, ask.receive), ())
+
+    @staticmethod
+    def _state(ask: Ask, seen: Seen) -> Answer:
+        return answer({"id": ask.params["id"], "shape": ask.params["shape"], "state": seen.state})
