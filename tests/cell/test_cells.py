@@ -306,3 +306,56 @@ def test_the_public_names() -> None:
     import onefold.cell
 
     assert set(onefold.cell.__all__) >= {"Cell", "Turn", "UNSET", "cost", "Spawned", "Resident", "Evicted", "Absent"}
+
+
+# --- mail ---------------------------------------------------------------------------------------------
+
+
+async def settled(app: onefold.App) -> None:
+    while not app.host.quiet:
+        await asyncio.sleep(0)
+
+
+async def test_a_letter_is_a_turn_that_counts_once(app: onefold.App) -> None:
+    lobby = app.cell(Room, "lobby")
+    await lobby.spawn()
+    for _ in range(3):
+        assert (await lobby.post("greet('a')", key="k")).id == "k"
+    await settled(app)
+    assert (await lobby.read()).visits == 1
+    assert await lobby.run("greet('a')", key="k") == Turn("", "hello a", 1)
+    await lobby.post("greet('a')", key="k")
+    await settled(app)
+    assert (await lobby.read()).visits == 1
+
+
+async def test_letters_of_one_sender_keep_their_order(app: onefold.App) -> None:
+    lobby = app.cell(Room, "lobby")
+    await lobby.spawn()
+    for n in range(100):
+        source = f"enter('{n}', at_most=1000)" if n % 2 else f"x = '{n}'\nenter(x, at_most=1000)"
+        await lobby.post(source, key=str(n))
+    await settled(app)
+    assert (await lobby.read()).occupants == [str(n) for n in range(100)]
+
+
+async def test_a_letter_that_is_no_program_is_refused_at_the_door(app: onefold.App) -> None:
+    lobby = app.cell(Room, "lobby")
+    await lobby.spawn()
+    with pytest.raises(UnknownCall):
+        await lobby.post("greeet('a')", key="k")
+    with pytest.raises(ParseFailed):
+        await lobby.post("greet(", key="k")
+    with pytest.raises(BadArguments):
+        await lobby.post("greet('a')", key="")
+
+
+async def test_a_verdict_settles_a_letter(app: onefold.App) -> None:
+    lobby = app.cell(Room, "lobby")
+    await lobby.spawn()
+    await lobby.post("spoil()", key="bad")
+    await lobby.post("greet('a')", key="good")
+    await settled(app)
+    assert (await lobby.read()).visits == 1
+    with pytest.raises(ProgramRaised):
+        await lobby.run("spoil()", key="bad")

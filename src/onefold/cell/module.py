@@ -34,7 +34,7 @@ from onefold.kernel.words import Decision
 from onefold.program.calling import call, raised
 from onefold.program.handles import Handles
 from onefold.program.words import LIMITS, OneCall, Stopped
-from onefold.terms.errors import BadArguments, Fault
+from onefold.terms.errors import BadArguments, Contended, Fault
 
 SNAPSHOT_EVERY = 200
 """Facts between two snapshots. A fact is the changed fields alone, a snapshot all of them: 200 keep both small."""
@@ -86,7 +86,7 @@ def decision(shape: Shape, number: int, record: Record, event: Event, now: datet
         case Call(method=method, arguments=arguments):
             return _called(shape, number, record, method, arguments, now)
         case Capture(base=int(base)) | Ended(base=base) if base != record.changes:
-            return Decision(reply=Told("contended"))
+            raise Contended(f"{shape.name} {event.cell}")  # refused: its id is free for the next try
         case Capture(set=fields):
             return _keeping(record, fields, number, Told("captured"))
         case Ended(set=fields, told=told):

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeVar
 from onefold.cell.method import Method
 from onefold.cell.shape import Cell, Shape, close, shape_of
 from onefold.cell.words import UNSET, Absent, Evicted, Resident, Spawned, Turn
+from onefold.fleet.mailbox import Posted
 from onefold.host.caller import Caller
 from onefold.host.cells import Seen
 from onefold.host.host import Host
@@ -81,6 +82,13 @@ class Borrow(Generic[C]):
         return await self._host.cells.program(
             self._shape.name, self.id, source, key=key, caller=self._caller, holder=self._holder
         )
+
+    async def post(self, source: str, *, key: str) -> Posted:
+        """A program into the cell's box: it counts once, in the order of posting, also while nobody owns the cell.
+
+        Raises: ParseFailed, UnknownCall, KeyConflict, Busy.
+        """
+        return await self._host.cells.post(self._shape.name, self.id, source, key=key, caller=self._caller)
 
     def capture(self) -> Capturing[C]:
         """`async with cell.capture() as draft:` one commit where the block ends, nothing on an exception.

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeVar
 
 from onefold.cell.shape import Cell
 from onefold.cell.words import Absent, Evicted, Resident, Spawned, Turn
+from onefold.fleet.mailbox import Posted
 from onefold.host import borrow
 from onefold.terms.errors import NotOwner
 
@@ -72,6 +73,11 @@ class Borrow(Generic[C]):
         """A program as one turn: all of it or nothing. Raises: NotFound, TurnFailed and its cases, OutOfTime."""
         turn: Turn = self._wait(self._cell.run(source, key=key))
         return turn
+
+    def post(self, source: str, *, key: str) -> Posted:
+        """A program into the cell's box: it counts once. Raises: ParseFailed, UnknownCall, KeyConflict, Busy."""
+        posted: Posted = self._wait(self._cell.post(source, key=key))
+        return posted
 
     def capture(self) -> Capturing[C]:
         """`with cell.capture() as draft:` one commit where the block ends, nothing on an exception."""

@@ -18,17 +18,19 @@ from onefold.cell.module import Cells, checked, everything, refused
 from onefold.cell.numbers import earlier, numbered
 from onefold.cell.shape import Shape
 from onefold.cell.words import Call, Capture, Ended, Event, Record, Retire, Spawn, Told, Turn
+from onefold.fleet.mailbox import MAIL, Posted, Waiting, letter, posting
 from onefold.host.caller import Caller
 from onefold.host.core import MAIN, Core
 from onefold.host.gates import Gates
 from onefold.host.modules import Page, decided
+from onefold.host.postman import Postman
 from onefold.program.calling import raised
 from onefold.program.handles import Handles
 from onefold.program.monty import Interpreter
 from onefold.program.source import read as parsed
 from onefold.program.words import LIMITS, OneCall, Statements, Stopped
-from onefold.store.contract import AuthorSpace, Done, Last, Refused
-from onefold.terms.codec import Json, canonical, digest
+from onefold.store.contract import AuthorSpace, Done, Last, Refused, Row, Table
+from onefold.terms.codec import Json, canonical, digest, parse
 from onefold.terms.errors import BadArguments, Contended, Fault, NotFound, OutcomeUnknown
 from onefold.terms.ids import ActorId, check_text, door_id
 from onefold.terms.instant import moment
@@ -54,6 +56,7 @@ class CellVerbs:
         self._actors = actors
         self._gates = Gates()
         self._interpreter = Interpreter()
+        self.postman = Postman(core.clock, partial(core.space, MAIN), self._deliver)
 
     def close(self) -> None:
         """End the workers that run programs."""
@@ -101,24 +104,28 @@ class CellVerbs:
     ) -> Turn:
         """A program, atomically. Raises: NotFound, TurnFailed and its cases, OutOfTime."""
         caller.need("call", "a turn of a cell")
-        at, known = self._cell(shape, id, caller), self._shape(shape)
-        if not isinstance(source, str):
-            raise BadArguments([Fault("program", "must be text", source)])
-        record = await self._record(at)
-        program = parsed(source, known.scope(known.draft(record, None), Handles()), LIMITS)
-        if isinstance(program, Stopped):
-            raise failed({"kind": program.kind, **program.told, "ran": program.ran, "of": program.of})
-        key, content = self._key(key), ["program", source]
-        if isinstance(program, OneCall):
-            event = Call(key, id, program.name, dict(program.arguments))
-            return self._turn(known, await self._fold(at, event, content, holder), id)
-        alone = holder if holder is not None else object()
-        async with self._gates.held(at, alone):
-            while True:
-                ended = await self._ended(at, known, program, key)
-                told = await self._fold(at, ended, content, alone)
-                if told.outcome != "contended":
-                    return self._turn(known, told, id)
+        return await self._program(self._cell(shape, id, caller), source, self._key(key), holder)
+
+    async def post(self, shape: str, id: str, source: str, *, key: str, caller: Caller) -> Posted:
+        """A program into the cell's box: committed when this returns, run in its turn. Its key counts once, here and as
+        a turn. Raises: ParseFailed, UnknownCall, KeyConflict, Busy.
+        """
+        caller.need("call", "posting to a cell")
+        at = self._cell(shape, id, caller)
+        check_text(key, "key")
+        self._read(at, source)
+        space = await self._core.space(MAIN)
+        row = letter(
+            space.mint(MAIL), at, door_id(key), caller.name, canonical({"program": source}), self._core.clock.now()
+        )
+        outcome = await space.transact(posting(row))
+        if isinstance(outcome, Refused):
+            raise outcome.error
+        if not isinstance(outcome, Done):
+            raise OutcomeUnknown(key)
+        self.postman.post(at)
+        self._core.point("before-reply")
+        return Posted(key)
 
     async def read(self, shape: str, id: str, *, caller: Caller) -> Seen:
         """The committed record. Raises: NotFound where it never was, or was retired."""
@@ -154,8 +161,6 @@ class CellVerbs:
             raise BadArguments([Fault("set", "must be an object of fields", fields)])
         event = Capture(self._key(key), id, checked(known, fields), base)
         told = await self._fold(at, event, ["capture", dict(fields)], holder)
-        if told.outcome == "contended":
-            raise Contended(f"{shape} {id}")
         if told.outcome == "absent":
             raise NotFound(shape, id)
         return await self.read(shape, id, caller=caller)
@@ -196,6 +201,37 @@ class CellVerbs:
 
     # --- inside ---------------------------------------------------------------------------------
 
+    async def _deliver(self, mail: Waiting) -> None:
+        """One letter as a turn. Its row goes with the turn's commit."""
+        program = parse(mail.body, "a letter")["program"]
+        await self._program(mail.to, program, mail.event[2:], None, (MAIL, (mail.n,)))
+
+    def _read(self, at: ActorId, source: str) -> OneCall | Statements:
+        """Raises: BadArguments, ParseFailed, UnknownCall, LimitHit."""
+        if not isinstance(source, str):
+            raise BadArguments([Fault("program", "must be text", source)])
+        known = self._shape(at.kind)
+        program = parsed(source, known.scope(known.draft(Record(), None), Handles()), LIMITS)
+        if isinstance(program, Stopped):
+            raise failed({"kind": program.kind, **program.told, "ran": program.ran, "of": program.of})
+        return program
+
+    async def _program(
+        self, at: ActorId, source: str, key: str, holder: Any, takes: tuple[Table, Row] | None = None
+    ) -> Turn:
+        known, program, content = self._shape(at.kind), self._read(at, source), ["program", source]
+        if isinstance(program, OneCall):
+            event = Call(key, at.key, program.name, dict(program.arguments))
+            return self._turn(known, await self._fold(at, event, content, holder, takes), at.key)
+        alone = holder if holder is not None else object()
+        async with self._gates.held(at, alone):
+            while True:
+                ended = await self._ended(at, known, program, key)
+                try:
+                    return self._turn(known, await self._fold(at, ended, content, alone, takes), at.key)
+                except Contended:
+                    continue  # a turn that had passed the gate before was committed meanwhile
+
     def _shape(self, name: str) -> Shape:
         return self._core.catalog.shape(name)
 
@@ -210,12 +246,14 @@ class CellVerbs:
         record: Record = await self._core.node.read(at)
         return record
 
-    async def _fold(self, at: ActorId, event: Event, content: Json, holder: Any) -> Told:
+    async def _fold(
+        self, at: ActorId, event: Event, content: Json, holder: Any, takes: tuple[Table, Row] | None = None
+    ) -> Told:
         """One fold, its reply. What it is told by is `content`: a program is the same one whatever it came to."""
         await self._gates.open(at, holder)
         decide = self._core.node.kind(at.kind).module.decide
         told: Told = await self._core.node.fold(
-            at, door_id(event.id), digest(canonical(content)), partial(decided, decide, event)
+            at, door_id(event.id), digest(canonical(content)), partial(decided, decide, event), takes=takes
         )
         self._core.point("before-reply")
         return told

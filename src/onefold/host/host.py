@@ -143,6 +143,14 @@ class Host(
         await self._reflexing.open()
         core.start()
         reckoning.start(modules)
+        if self.catalog.cells:
+            self._begin_mail()
+
+    def _begin_mail(self) -> None:
+        postman = self.cells.postman
+        self._core.closing.append(postman.stop)
+        self._core.beside_idle.append(lambda: postman.idle)
+        postman.start()
 
     def _beside(self) -> Reckoning:
         """What runs beside the driver, and ends before the store does."""
@@ -273,9 +281,10 @@ def _of_cells(cells: Mapping[str, Cells]) -> tuple[tuple[Schema, ...], Callable[
     if not cells:
         return (), None
     from onefold.cell.numbers import SHAPES
+    from onefold.fleet.mailbox import MAILS
     from onefold.host.cells import number_shapes
 
-    return (SHAPES,), partial(number_shapes, list(cells.values()))
+    return (SHAPES, MAILS), partial(number_shapes, list(cells.values()))
 
 
 def _migrating(statements: Sequence[str]) -> Callable[[AuthorSpace], Any]:

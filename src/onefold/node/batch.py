@@ -52,6 +52,7 @@ class Batch:
         "removed",
         "rows",
         "spills",
+        "taken",
         "turns",
         "unowed",
         "void",
@@ -68,6 +69,7 @@ class Batch:
         self.removed: list[Row] = []
         self.named: list[tuple[Turn, Row, int]] = []  # the turn, its `sent` row, the owed row's number
         self.local: list[tuple[Table, Row]] = []
+        self.taken: dict[str, tuple[Table, list[Row]]] = {}  # rows that brought a turn, and go with it
         self.alerts: list[tuple[Resident, Outstanding]] = []
         self.alarms: dict[Resident, Alarm] = {}
         self.beside: dict[str, tuple[Table, list[Row], list[Turn]]] = {}
@@ -90,6 +92,8 @@ class Batch:
             turn.stored = reply
         if turn.removes is not None and turn.fault is None:
             self.removed.append((turn.removes,))
+        if turn.takes is not None and turn.fault is None:
+            self._take(*turn.takes)
         self.turns.append(turn)
 
     def join(self, turn: Turn, first: Turn) -> None:
@@ -98,7 +102,12 @@ class Batch:
             turn.fault = KeyConflict((turn.event or "")[2:])
         else:
             turn.first = first
+            if turn.takes is not None:
+                self._take(*turn.takes)
         self.turns.append(turn)
+
+    def _take(self, table: Table, key: Row) -> None:
+        self.taken.setdefault(table.name, (table, []))[1].append(key)
 
     # --- rows -------------------------------------------------------------------------------
 
@@ -112,6 +121,8 @@ class Batch:
             self.by_event[event] = turn
         if turn.removes is not None:
             self.removed.append((turn.removes,))
+        if turn.takes is not None:
+            self._take(*turn.takes)
         if turn.change is not None:
             self.changed.append((turn.resident, turn.change))
         if folded.owed:
@@ -186,7 +197,7 @@ class Batch:
     @property
     def writes(self) -> bool:
         """Whether there is anything to commit."""
-        return bool(self.rows or self.removed or self.changed or self.alarms)
+        return bool(self.rows or self.removed or self.changed or self.alarms or self.taken)
 
     def all_writes(self) -> tuple[Write, ...]:
         """The rows, one verb a table."""
@@ -207,6 +218,7 @@ class Batch:
             writes.append(Remove(OWED, keys=self.removed))
         if self.changed:
             writes.append(Put(OWED, [_owed_row(resident.base, item) for resident, item in self.changed]))
+        writes.extend(Remove(table, keys=keys) for table, keys in self.taken.values())
         writes.extend(self._local_writes())
         writes.extend(Put(table, rows) for table, rows in self.put_rows.values())
         if self.alarms:

@@ -29,7 +29,7 @@ from onefold.node.home import Home, Kind, Opening
 from onefold.node.lane import Lane, Retaken
 from onefold.node.resident import Resident, Turn
 from onefold.node.waking import Waits, pruned, woken
-from onefold.store.contract import Query, Row
+from onefold.store.contract import Query, Row, Table
 from onefold.terms.errors import HostError, OutcomeUnknown, UnknownName
 from onefold.terms.ids import ActorId, principal_of
 from onefold.terms.instant import Instant, up
@@ -119,8 +119,10 @@ class Node:
         removes: int | None = None,
         change: Outstanding | None = None,
         reads: Codec[Any] | None = None,
+        takes: tuple[Table, Row] | None = None,
     ) -> Any:
-        """Fold one thing into an actor; its reply, after the commit. `change` rides along. `reads`: its codec, if not the module's.
+        """Fold one thing into an actor; its reply, after the commit. `change` rides along. `reads`: its codec, if not the
+        module's. `takes`: a row that brought it, by table and key, which goes with the commit.
 
         Raises: KeyConflict, Busy, TooLarge, StoreUnavailable, DecideFailed, WaitsForCode; OutcomeUnknown
         when the commit's answer was lost twice.
@@ -141,7 +143,7 @@ class Node:
                     change = None
                 future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
                 asks = probe or unknown is not None
-                turn = Turn(resident, event, digest, decide, future, replies, asks, removes, change, None, reads)
+                turn = Turn(resident, event, digest, decide, future, replies, asks, removes, change, None, reads, takes)
                 lane = self._kinds[at.kind].home.lane
                 assert lane is not None  # the actor was activated from it
                 lane.submit(turn)

@@ -18,6 +18,7 @@ from onefold.kernel.blob import Spiller, pointed
 from onefold.kernel.fold import Base, Folded, Outstanding
 from onefold.kernel.module import Module
 from onefold.kernel.words import Decision
+from onefold.store.contract import Row, Table
 from onefold.terms.errors import AlreadyDone, BadArguments, OnefoldError
 from onefold.terms.ids import ActorId
 from onefold.terms.typed import Codec
@@ -84,6 +85,7 @@ class Turn:
     mints. decide: (state, now) to Decision, or None for rows without a fold. probe: whether the id may
     have been folded before. removes: the owed row that this confirms. change: the owed row after a try.
     alarm: the alarm row as a person wants it. reads: the codec of a reply that is not the module's own.
+    takes: a row that brought it, which goes with its commit, a repeat's too.
 
     folded, fault, stored (the first reply's bytes) or first (the turn of the same id in this batch):
     at most one is set, when the batch is decided.
@@ -105,6 +107,7 @@ class Turn:
         "replies",
         "resident",
         "stored",
+        "takes",
     )
 
     def __init__(
@@ -120,9 +123,11 @@ class Turn:
         change: Outstanding | None = None,
         alarm: Alarm | None = None,
         reads: Codec[Any] | None = None,
+        takes: tuple[Table, Row] | None = None,
     ) -> None:
         self.resident = resident
         self.reads = reads
+        self.takes = takes
         self.event = event
         self.digest = digest
         self.decide = decide

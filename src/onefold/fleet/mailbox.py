@@ -1,0 +1,158 @@
+"""fleet.mailbox - the durable box: turns for actors, kept until they are committed, whoever owns the actor by then.
+
+For: the rows of mail, in order for each sender; what is due; what becomes of a letter that cannot be folded.
+Never: delivers. A letter is taken away by the commit of its own turn, and by nothing else but a person.
+Was wrong once: a letter deleted after its turn had returned. The process died between the two, and it was delivered
+again as another turn; now its id is the turn's, and a repeat takes it away without folding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from onefold.store.contract import Append, Body, Cas, Column, Create, Last, Migration, Query, Row, Schema, Table, Write
+from onefold.terms.errors import Busy, KeyConflict
+from onefold.terms.ids import ActorId, principal_of, principal_text
+
+MAIL = Table(
+    "mail",
+    (
+        Column("n", "int"),
+        Column("kind", "text"),
+        Column("principal", "text"),
+        Column("key", "text"),
+        Column("event", "text"),  # the id of the turn it brings
+        Column("sender", "text"),  # letters of one sender to one actor keep their order
+        Column("body", "bytes"),
+        Column("due_at", "int", null=True),  # when it is tried; None: it is parked
+        Column("tries", "int"),
+        Column("error", "text", null=True),
+        Column("at", "int"),
+    ),
+    key=("n",),
+    serial=True,
+    unique=(("kind", "principal", "key", "event"),),
+    index=(("due_at", "n"), ("kind", "principal", "key", "n")),
+)
+MAILS = Schema("mail", (MAIL,), (Migration(1, oldest=1, steps=(Create(MAIL),)),))
+
+BOX_AT_MOST: Final = 10_000
+"""Letters that wait for one actor. At a millisecond each the last of them already waits ten seconds."""
+TRIES: Final = 8
+"""After so many faults a letter is parked: with the backoff below, half an hour after its first try."""
+FIRST_MS: Final = 500
+LONGEST_MS: Final = 15 * 60_000
+
+_KIND, _KEY, _EVENT, _BODY = (MAIL.at[name] for name in ("kind", "key", "event", "body"))
+
+
+@dataclass(frozen=True, slots=True)
+class Posted:
+    """It is committed to the box of its actor. `owner`: the node that has the actor now; None where nobody does."""
+
+    id: str
+    owner: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """A letter as its row has it."""
+
+    n: int
+    to: ActorId
+    event: str
+    sender: str
+    body: bytes
+    tries: int
+
+
+def waiting(row: Row) -> Waiting:
+    n, kind, principal, key, event, sender, body, _, tries = row[:9]
+    assert isinstance(n, int)
+    assert isinstance(tries, int)
+    assert isinstance(body, bytes)
+    return Waiting(n, ActorId(str(kind), principal_of(str(principal)), str(key)), str(event), str(sender), body, tries)
+
+
+def letter(n: int, to: ActorId, event: str, sender: str, body: bytes, at: int) -> Row:
+    """The row of a letter that is due at once."""
+    return (n, to.kind, principal_text(to.principal), to.key, event, sender, body, at, 0, None, at)
+
+
+def posting(row: Row) -> Body[bool]:
+    """Put a letter into its box; whether it was there already. Raises: KeyConflict for other content, Busy."""
+
+    def body() -> Any:
+        met, full = yield (
+            Query(MAIL, on=("kind", "principal", "key", "event"), keys=[(row[1], row[2], row[3], row[_EVENT])]),
+            Query(MAIL, on=("kind", "principal", "key"), keys=[row[1:4]], limit=BOX_AT_MOST),
+        )
+        if met:
+            if met[0][_BODY] != row[_BODY]:
+                raise KeyConflict(str(row[_EVENT])[2:])
+            return Last((), True)
+        if len(full) >= BOX_AT_MOST:
+            raise Busy(f"the box of {row[_KIND]!s} {row[_KEY]!s}", BOX_AT_MOST)
+        return Last((Append(MAIL, [row]),), False)
+
+    return body
+
+
+def due(now: int, limit: int) -> Query:
+    """Letters that may be tried, oldest first."""
+    return Query(MAIL, where=(("due_at", "<=", now),), order=("due_at", "n"), limit=limit)
+
+
+def soonest() -> Query:
+    """The letter that is due next."""
+    return Query(MAIL, where=(("due_at", "null", False),), order=("due_at", "n"), limit=1)
+
+
+def parked() -> Query:
+    """Letters that were given up on."""
+    return Query(MAIL, where=(("due_at", "null", True),), order=("n",))
+
+
+def boxes(rows: Iterable[Row]) -> list[ActorId]:
+    """Whose letters these are, once each, in order."""
+    return list(dict.fromkeys(waiting(row).to for row in rows))
+
+
+def box(to: ActorId, limit: int) -> Query:
+    """The letters of one actor, parked ones too, oldest first."""
+    key = (to.kind, principal_text(to.principal), to.key)
+    return Query(MAIL, on=("kind", "principal", "key"), keys=[key], order=("n",), limit=limit)
+
+
+def ready(rows: Sequence[Row], now: int) -> list[list[Waiting]]:
+    """What may be tried now of one actor's letters: one list for each sender, in the order of posting.
+
+    Behind a letter that waits for its next try its sender's others wait too; a parked one holds up nobody.
+    """
+    by_sender: dict[str, list[Waiting]] = {}
+    stopped: set[str] = set()
+    for row in rows:
+        due = row[MAIL.at["due_at"]]
+        found = waiting(row)
+        if due is None or found.sender in stopped:
+            continue
+        if int(due) > now:
+            stopped.add(found.sender)
+        else:
+            by_sender.setdefault(found.sender, []).append(found)
+    return list(by_sender.values())
+
+
+def failed(mail: Waiting, now: int, error: str, *, hopeless: bool = False) -> Write:
+    """What becomes of a letter whose turn could not be folded: later, or parked for a person."""
+    tries = mail.tries + 1
+    over = hopeless or tries >= TRIES
+    at = None if over else now + min(LONGEST_MS, FIRST_MS << min(tries, 20))
+    return Cas(MAIL, [((mail.n,), {"tries": mail.tries}, {"tries": tries, "due_at": at, "error": error})])
+
+
+def again(n: int, now: int) -> Write:
+    """A person wants a parked letter tried once more, with a fresh count."""
+    return Cas(MAIL, [((n,), {"due_at": None}, {"due_at": now, "tries": 0, "error": None})])

@@ -1,0 +1,166 @@
+"""host.postman - letters from their boxes into turns, in order for each sender, as long as the app is open.
+
+For: what was posted in this process, by the ring; what the ring had no room for and what an earlier life left, by the rows.
+Never: holds a letter that is not in its box; lets one that cannot be folded hold up another sender's.
+Was wrong once: a scan after each post. A thousand posts read the same rows a thousand times.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from onefold.fleet.mailbox import MAIL, Waiting, box, boxes, due, failed, ready, soonest
+from onefold.fleet.ring import Ring, Taken
+from onefold.host.clock import Clock
+from onefold.store.contract import AuthorSpace, Body, Done, Last, Remove, Write
+from onefold.terms.errors import AlreadyDone, CallerError, NotFound, OnefoldError
+from onefold.terms.ids import ActorId
+from onefold.terms.turns import ParseFailed, TurnFailed, UnknownCall
+
+AT_ONCE = 256  # letters of one look
+CARRIERS = 64  # boxes that are worked at beside each other: as many turns share a commit
+ROOM = 4_096  # of the ring; what it has no room for is found by its row
+AFTER_FAULT_MS = 1_000
+log = logging.getLogger("onefold.mail")
+
+Deliver = Callable[[Waiting], Awaitable[None]]
+
+
+class Postman:
+    """Carries letters. `post` tells of one that is committed."""
+
+    def __init__(self, clock: Clock, space: Callable[[], Awaitable[AuthorSpace]], deliver: Deliver) -> None:
+        self._clock = clock
+        self._space = space
+        self._deliver = deliver
+        self.ring: Ring[ActorId] = Ring(ROOM)
+        self._woken = asyncio.Event()
+        self._working: dict[ActorId, asyncio.Task[None]] = {}
+        self._again: set[ActorId] = set()
+        self._tasks: list[asyncio.Task[None]] = []
+        self._looking = True
+        self._trouble = False  # the store failed: the next look is a while from now
+
+    def start(self) -> None:
+        loop = asyncio.get_running_loop()
+        self._tasks = [loop.create_task(self._carry(), name="onefold carrier") for _ in range(CARRIERS)]
+        self._tasks.append(loop.create_task(self._look(), name="onefold postman"))
+
+    def post(self, to: ActorId) -> None:
+        """A letter for this actor is in its box."""
+        if not isinstance(self.ring.put(to), Taken):
+            self._woken.set()
+
+    @property
+    def idle(self) -> bool:
+        """Whether nothing is carried, and what is left waits for its time."""
+        return not (self._looking or self._woken.is_set() or self._working or self.ring.waiting or self.ring.unsettled)
+
+    async def stop(self) -> None:
+        """Take no further letter; those whose turn is on its way are finished by it, or by the next life."""
+        self.ring.close()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, *self._working.values(), return_exceptions=True)
+
+    # --- by the ring, and by the rows ---------------------------------------------------------------
+
+    async def _carry(self) -> None:
+        async for mail in self.ring:
+            await self._work(mail.letter)
+            await mail.settle()
+
+    async def _look(self) -> None:
+        while True:
+            self._woken.clear()
+            self._looking = True
+            try:
+                until = await self._once() if not self._trouble else None
+            except OnefoldError as fault:
+                log.warning("letters could not be read: %s", fault)
+                self._trouble = True
+                until = None
+            if self._trouble:
+                self._trouble = False
+                until = self._clock.now() + AFTER_FAULT_MS
+            self._looking = False
+            await self._clock.wait(until, self._woken)
+
+    async def _once(self) -> int | None:
+        """Work at every box with a letter that is due; when the next one is."""
+        space = await self._space()
+        while True:
+            now = self._clock.now()
+            (rows,) = await space.look(due(now, AT_ONCE))
+            await asyncio.gather(*(self._work(to) for to in boxes(rows)))
+            if len(rows) < AT_ONCE:
+                break
+        (rows,) = await space.look(soonest())
+        return int(rows[0][MAIL.at["due_at"]]) if rows else None
+
+    async def _work(self, to: ActorId) -> None:
+        """Empty one box as far as it goes. Whoever else asks for that meanwhile waits for the same work."""
+        self._again.add(to)
+        task = self._working.get(to)
+        if task is None:
+            task = self._working[to] = asyncio.get_running_loop().create_task(self._box(to), name="onefold box")
+        await asyncio.shield(task)
+
+    async def _box(self, to: ActorId) -> None:
+        try:
+            while to in self._again and not self._trouble:
+                self._again.discard(to)
+                (rows,) = await (await self._space()).look(box(to, AT_ONCE))
+                senders = ready(rows, self._clock.now())
+                if senders:
+                    self._again.add(to)  # there may be more than one look shows
+                    await asyncio.gather(*(self._sender(letters) for letters in senders))
+        except OnefoldError as fault:
+            log.warning("the box of %s %s could not be read: %s", to.kind, to.key, fault)
+            self._fails()
+        finally:
+            self._again.discard(to)
+            self._working.pop(to, None)
+
+    def _fails(self) -> None:
+        self._trouble = True
+        self._woken.set()
+
+    async def _sender(self, letters: list[Waiting]) -> None:
+        """One sender's letters, each after the one before it is committed. Those behind a fault wait with it."""
+        for mail in letters:
+            if not await self._one(mail):
+                return
+
+    async def _one(self, mail: Waiting) -> bool:
+        """One letter: its turn is committed and took it away, or it was given another time. False: it stays first."""
+        try:
+            await self._deliver(mail)
+            return True
+        except AlreadyDone:
+            return await self._write(Remove(MAIL, keys=[(mail.n,)]))
+        except TurnFailed as fault:
+            if not isinstance(fault, ParseFailed | UnknownCall):
+                return True  # the verdict is committed, and is the poster's to read
+            return await self._write(failed(mail, self._clock.now(), str(fault), hopeless=True))
+        except OnefoldError as fault:
+            hopeless = isinstance(fault, CallerError) and not isinstance(fault, NotFound)
+            log.warning("the letter %s for %s %s: %s", mail.event[2:], mail.to.kind, mail.to.key, fault)
+            kept = await self._write(failed(mail, self._clock.now(), str(fault), hopeless=hopeless))
+            return kept and hopeless
+
+    async def _write(self, write: Write) -> bool:
+        def body() -> Any:
+            yield ()
+            return Last((write,), None)
+
+        told: Body[None] = body
+        done = isinstance(await (await self._space()).transact(told), Done)
+        if done:
+            self._woken.set()
+        else:
+            self._fails()
+        return done

@@ -1,0 +1,103 @@
+"""A box keeps its letters in order, once each, until their turn is committed; one that cannot be folded waits or parks."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from onefold.fleet import mailbox
+from onefold.fleet.mailbox import BOX_AT_MOST, MAIL, MAILS, TRIES, box, due, failed, letter, posting, ready, waiting
+from onefold.store.contract import AuthorSpace, Done, Last, Refused, Write
+from onefold.store.memory import MemoryWorld
+from onefold.store.sqlite import SqliteWorld
+from onefold.terms.errors import Busy, KeyConflict
+from onefold.terms.ids import ActorId
+
+ROOM = ActorId("Room", None, "lobby")
+OTHER = ActorId("Room", "studio", "lobby")
+
+
+@pytest.fixture(params=["memory", "sqlite"])
+async def space(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[AuthorSpace]:
+    world: Any = MemoryWorld(clock=lambda: 0) if request.param == "memory" else SqliteWorld(tmp_path, clock=lambda: 0)
+    yield await world.open("main", (MAILS,))
+    await world.close()
+
+
+async def post(space: AuthorSpace, to: ActorId, key: str, sender: str = "ada", body: bytes = b"{}", at: int = 0) -> Any:
+    return await space.transact(posting(letter(space.mint(MAIL), to, f"d/{key}", sender, body, at)))
+
+
+async def write(space: AuthorSpace, change: Write) -> None:
+    def body() -> Any:
+        yield ()
+        return Last((change,), None)
+
+    assert isinstance(await space.transact(body), Done)
+
+
+async def of(space: AuthorSpace, to: ActorId, now: int) -> list[list[str]]:
+    (rows,) = await space.look(box(to, 100))
+    return [[mail.event for mail in lane] for lane in ready(rows, now)]
+
+
+async def test_letters_are_ready_by_sender_in_the_order_of_posting(space: AuthorSpace) -> None:
+    for n, sender in enumerate(["ada", "bob", "ada", "bob", "ada"]):
+        await post(space, ROOM, str(n), sender)
+    await post(space, OTHER, "0")
+    assert await of(space, ROOM, 0) == [["d/0", "d/2", "d/4"], ["d/1", "d/3"]]
+    assert await of(space, OTHER, 0) == [["d/0"]]
+    (rows,) = await space.look(due(0, 100))
+    assert mailbox.boxes(rows) == [ROOM, OTHER]
+
+
+async def test_one_id_is_one_letter(space: AuthorSpace) -> None:
+    assert (await post(space, ROOM, "k")).value is False
+    assert (await post(space, ROOM, "k")).value is True
+    refused = await post(space, ROOM, "k", body=b"[]")
+    assert isinstance(refused, Refused)
+    assert isinstance(refused.error, KeyConflict)
+    assert await of(space, ROOM, 0) == [["d/k"]]
+
+
+async def test_behind_a_letter_that_waits_its_senders_others_wait_and_nobody_elses(space: AuthorSpace) -> None:
+    for n, sender in enumerate(["ada", "ada", "bob"]):
+        await post(space, ROOM, str(n), sender)
+    (rows,) = await space.look(box(ROOM, 100))
+    await write(space, failed(waiting(rows[0]), 0, "the disk is full"))
+    assert await of(space, ROOM, 0) == [["d/2"]]
+    assert await of(space, ROOM, 60_000) == [["d/0", "d/1"], ["d/2"]]
+
+
+async def test_a_letter_that_never_folds_is_parked_and_holds_up_nobody(space: AuthorSpace) -> None:
+    await post(space, ROOM, "0")
+    await post(space, ROOM, "1")
+    now, waits = 0, []
+    for _ in range(TRIES):
+        (rows,) = await space.look(box(ROOM, 1))
+        await write(space, failed(waiting(rows[0]), now, "broken"))
+        (rows,) = await space.look(box(ROOM, 1))
+        at = rows[0][MAIL.at["due_at"]]
+        if at is not None:
+            waits.append(int(at) - now)
+            now = int(at)
+    assert waits == sorted(waits)
+    (given_up,) = await space.look(mailbox.parked())
+    assert [row[MAIL.at["error"]] for row in given_up] == ["broken"]
+    assert await of(space, ROOM, now) == [["d/1"]]
+    await write(space, mailbox.again(int(given_up[0][0]), now))
+    assert await of(space, ROOM, now) == [["d/0", "d/1"]]
+
+
+async def test_a_box_has_a_bound(space: AuthorSpace, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert BOX_AT_MOST >= 1_000
+    monkeypatch.setattr(mailbox, "BOX_AT_MOST", 3)
+    for n in range(3):
+        await post(space, ROOM, str(n))
+    refused = await post(space, ROOM, "3")
+    assert isinstance(refused, Refused)
+    assert isinstance(refused.error, Busy)
+    assert (await post(space, ROOM, "2")).value is True, "what is in the box already is no further letter"
