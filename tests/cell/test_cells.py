@@ -312,7 +312,7 @@ def test_the_public_names() -> None:
 
 
 async def settled(app: onefold.App) -> None:
-    while not app.host.quiet:
+    while not app.host.quiet:  # noqa: ASYNC110 - quiet is a state of many parts, and nothing to wait on
         await asyncio.sleep(0)
 
 

@@ -23,3 +23,11 @@ def test_a_program_may_come_by_stdin(typed: Any, told: Any) -> None:
 def test_a_turn_that_failed_ends_with_1(typed: Any, told: Any) -> None:
     told.refuse("POST", "/cells/Room/lobby/turns", "program_raised", 422)
     assert typed("turn", "Room", "lobby", "1 / 0").exit_code == 1
+
+
+def test_a_posted_program_is_not_waited_for(typed: Any, told: Any) -> None:
+    posted = {"outcome": "posted", "id": "k", "owner": None}
+    told.answer("POST", "/cells/Room/lobby/turns", posted, status=202)
+    ended = typed("turn", "Room", "lobby", "greet('a')", "--key", "k", "--post")
+    assert (ended.exit_code, parse(ended.stdout.encode())) == (0, posted)
+    assert told.sent[0].headers["prefer"] == "respond-async"

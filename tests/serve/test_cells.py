@@ -163,6 +163,20 @@ async def test_what_is_asked_wrongly_changes_nothing(
     assert (await asked(client, "GET", "/cells/Room/lobby"))[1]["state"] == {"visits": 0}
 
 
+async def test_who_would_rather_not_wait_is_answered_once_it_is_in_the_box(client: AsyncClient) -> None:
+    await asked(client, "PUT", "/cells/Room/lobby")
+    path, body = "/cells/Room/lobby/turns", {"program": "greet('a')"}
+    said = {"prefer": "respond-async", "idempotency-key": "k"}
+    for _ in range(2):
+        assert await asked(client, "POST", path, body, **said) == (202, {"outcome": "posted", "id": "k", "owner": None})
+    assert await asked(client, "POST", path, body, **{"idempotency-key": "k"}) == (
+        200,
+        {"branch": "", "value": "hello a", "ran": 1},
+    )
+    assert (await asked(client, "GET", "/cells/Room/lobby"))[1]["state"] == {"visits": 1}
+    assert (await asked(client, "POST", path, body, prefer="respond-async"))[0] == 422
+
+
 # --- agents -------------------------------------------------------------------------------------------
 
 

@@ -18,8 +18,9 @@ from onefold.cli.options import key_header, spoken
 @click.argument("id")
 @click.argument("program")
 @click.option("--key", help="The same key with the same program is the same turn.")
+@click.option("--post", is_flag=True, help="Into the cell's box, without waiting for the turn. Needs --key.")
 @spoken
-def turn(line: Line, shape: str, id: str, program: str, key: str | None, as_json: bool) -> None:
+def turn(line: Line, shape: str, id: str, program: str, key: str | None, post: bool, as_json: bool) -> None:
     """Run PROGRAM, or stdin for -, against the cell ID of SHAPE, and print the value of its last expression."""
     from onefold.terms.codec import canonical
 
@@ -28,8 +29,11 @@ def turn(line: Line, shape: str, id: str, program: str, key: str | None, as_json
         with click.open_file("-") as given:
             source = str(given.read())
     body = canonical({"program": source})
-    answer = line.post("cells", shape, id, "turns", body=body, headers=key_header(key))
+    headers = key_header(key) | ({"prefer": "respond-async"} if post else {})
+    answer = line.post("cells", shape, id, "turns", body=body, headers=headers)
     if as_json:
         show.raw(answer.body)
+    elif post:
+        show.value(answer.json)
     else:
         show.value(answer.json["value"])

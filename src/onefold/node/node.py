@@ -121,11 +121,9 @@ class Node:
         reads: Codec[Any] | None = None,
         takes: tuple[Table, Row] | None = None,
     ) -> Any:
-        """Fold one thing into an actor; its reply, after the commit. `change` rides along. `reads`: its codec, if not the
-        module's. `takes`: a row that brought it, by table and key, which goes with the commit.
+        """Fold one thing; its reply, after the commit. `change` rides along, `takes` (what brought it) goes. `reads`: its codec.
 
-        Raises: KeyConflict, Busy, TooLarge, StoreUnavailable, DecideFailed, WaitsForCode; OutcomeUnknown
-        when the commit's answer was lost twice.
+        Raises: KeyConflict, Busy, TooLarge, StoreUnavailable, DecideFailed, WaitsForCode; OutcomeUnknown: lost twice.
         """
         unknown: OutcomeUnknown | None = None
         while True:

@@ -7,11 +7,9 @@ Was wrong once: a turn of a cell that was not there began it. A slip in an id ma
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Protocol
-
 from onefold.serve import bodies
-from onefold.serve.door import Caller, Json, Page
+from onefold.serve.door import Json
+from onefold.serve.door_cells import HasCells, Seen
 from onefold.serve.routes import LIST_LIMIT, LIST_MOST, NO_STORE, Answer, Ask, Route, answer, number
 from onefold.terms.errors import BadArguments, Fault
 
@@ -20,49 +18,10 @@ CALL = frozenset({"call"})
 EITHER = READ | CALL
 
 
-class Turn(Protocol):
-    """What a turn came to."""
-
-    @property
-    def branch(self) -> str: ...
-    @property
-    def value(self) -> Json: ...
-    @property
-    def ran(self) -> int: ...
-
-
-class Seen(Protocol):
-    """A cell as it is."""
-
-    @property
-    def state(self) -> dict[str, Json]: ...
-
-
-class CellVerbs(Protocol):
-    """The verbs on cells, as far as the doors must know them."""
-
-    async def spawn(self, shape: str, id: str, *, key: str | None = None, caller: Caller) -> str: ...
-    async def retire(self, shape: str, id: str, *, key: str | None = None, caller: Caller) -> None: ...
-    async def turn(
-        self, shape: str, id: str, method: str, arguments: Json, *, key: str | None = None, caller: Caller
-    ) -> Turn: ...
-    async def program(self, shape: str, id: str, source: str, *, key: str | None = None, caller: Caller) -> Turn: ...
-    async def read(self, shape: str, id: str, *, caller: Caller) -> Seen: ...
-    async def get(self, shape: str, id: str, field: str, *, caller: Caller) -> tuple[bool, Json]: ...
-    async def capture(
-        self, shape: str, id: str, fields: Mapping[str, Json], *, key: str | None = None, caller: Caller
-    ) -> Seen: ...
-    async def evict(self, shape: str, id: str, *, caller: Caller) -> str: ...
-    async def list(
-        self, shape: str, *, prefix: str = "", limit: int = 100, after: str | None = None, caller: Caller
-    ) -> Page[dict[str, Any]]: ...
-
-
-class HasCells(Protocol):
-    """A host, as far as these routes must know it."""
-
-    @property
-    def cells(self) -> CellVerbs: ...
+def _asynchronous(ask: Ask) -> bool:
+    """Whether the caller would rather not wait for the turn."""
+    preferred = (each.partition(";")[0].strip().lower() for each in (ask.header(b"prefer") or "").split(","))
+    return "respond-async" in preferred
 
 
 class Cells:
@@ -130,6 +89,8 @@ class Cells:
         if "program" in body:
             if "arguments" in body:
                 raise BadArguments([Fault("arguments", "belong to a method; a program has them in its text")])
+            if _asynchronous(ask):
+                return await self._post(ask, body["program"])
             turn = await self.host.cells.program(*self._which(ask), body["program"], key=ask.key(), caller=ask.caller)
         else:
             if not isinstance(body["method"], str):
@@ -138,6 +99,14 @@ class Cells:
                 *self._which(ask), body["method"], body.get("arguments", {}), key=ask.key(), caller=ask.caller
             )
         return answer({"branch": turn.branch, "value": turn.value, "ran": turn.ran})
+
+    async def _post(self, ask: Ask, program: Json) -> Answer:
+        """`Prefer: respond-async`: into the cell's box, and an answer as soon as it is committed there."""
+        key = ask.key()
+        if key is None:
+            raise BadArguments([Fault("Idempotency-Key", "must be sent with what nobody waits for: it is its id")])
+        posted = await self.host.cells.post(*self._which(ask), program, key=key, caller=ask.caller)
+        return answer({"outcome": "posted", "id": posted.id, "owner": posted.owner}, 202)
 
     async def evict(self, ask: Ask) -> Answer:
         await self._nothing(ask)

@@ -1,7 +1,6 @@
 """serve.door - what the doors ask of the opened application, as Protocols.
 
-For: the one list of host's verbs that serve may call, held by mypy against the real host and
-against the fake one of the tests.
+For: the one list of host's verbs that serve may call; mypy holds the real host and the tests' to it.
 Never: a verb that only one page wants; a second way to ask for the same thing.
 Was wrong once: doors that took host's class. Nothing here could be tested before all of host stood.
 
@@ -16,6 +15,7 @@ from typing import Any, Literal, Protocol, TypeVar
 
 from onefold.host.caller import Caller
 from onefold.host.parked import ParkedDetail
+from onefold.serve.door_cells import HasCells
 from onefold.serve.door_reflexes import Incoming, ReflexHost
 
 T_co = TypeVar("T_co", covariant=True)
@@ -325,7 +325,7 @@ class Clock(Protocol):
 # --- the verbs -------------------------------------------------------------------------------------
 
 
-class Host(ReflexHost, Protocol):
+class Host(ReflexHost, HasCells, Protocol):
     """The opened application. Every verb checks the principal; the doors check the rights."""
 
     @property
@@ -334,8 +334,6 @@ class Host(ReflexHost, Protocol):
     def config(self) -> Config: ...
     @property
     def clock(self) -> Clock: ...
-    @property
-    def cells(self) -> Any: ...
 
     async def start(self, name: str, arguments: Json, *, key: str | None, caller: Caller) -> Started: ...
     async def receipt(self, run_id: str, *, wait_ms: int = 0, caller: Caller) -> Receipt: ...

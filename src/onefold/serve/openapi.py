@@ -11,8 +11,8 @@ from __future__ import annotations
 from typing import Any, Final
 
 from onefold.actuators.schema import output_schema
+from onefold.serve import openapi_cells, openapi_paths, openapi_reflexes
 from onefold.serve import openapi_parts as parts
-from onefold.serve import openapi_paths, openapi_reflexes
 from onefold.serve.door import Actuator, Host
 from onefold.serve.routes import Answer, Ask, answer
 from onefold.serve.version import version
@@ -43,7 +43,7 @@ def document(host: Host) -> dict[str, Any]:
         if actuator.webhook:
             paths[f"/hooks/{actuator.name}"] = {"post": _hook(actuator)}
         definitions |= _definitions(actuator)
-    paths |= openapi_paths.common() | openapi_reflexes.paths()
+    paths |= openapi_paths.common() | openapi_reflexes.paths() | openapi_cells.paths()
     made: dict[str, Any] = {
         "openapi": "3.1.0",
         "jsonSchemaDialect": "https://json-schema.org/draft/2020-12/schema",
@@ -59,6 +59,7 @@ def document(host: Host) -> dict[str, Any]:
             {"name": "tools", "description": "Each a durable function."},
             {"name": "runs", "description": "What became of a call."},
             {"name": "modules", "description": "Actors: one event in, one reply out."},
+            {"name": "cells", "description": "Named typed state that takes turns."},
             {"name": "reflexes", "description": "Automations as data: facts in, runs and tasks of them."},
             {"name": "operation", "description": "For those who keep it running."},
         ],

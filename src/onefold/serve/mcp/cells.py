@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from onefold.actuators.schema import flat
-from onefold.serve.cells import CellVerbs, Turn
 from onefold.serve.door import Caller
+from onefold.serve.door_cells import CellVerbs, Turn
 from onefold.serve.mcp.telling import COMPLETE, text
 from onefold.terms.codec import canonical
 from onefold.terms.errors import BadArguments, Fault
