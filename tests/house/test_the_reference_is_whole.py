@@ -9,12 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from onefold import App, Module, Receipt, Retry, Run, errors
+from onefold import App, Module, Receipt, Retry, Run, errors, reflex
 from onefold.actuators.database import Database
 from onefold.actuators.declare import Actuator
 from onefold.app import Approvals, Blobs, Parked, Runs
 from onefold.host.config import Config, settle
 from onefold.host.settings import KNOWN
+from onefold.reflex import CelTransform, Engine, Reflexes, Signal, Task, Write, effect, select
 from tests.house.blocks import Block, blocks
 from tests.house.tree import ROOT
 
@@ -44,6 +45,12 @@ SPOKEN = [
     if name not in UNTOLD and inspect.isfunction(verb := vars(of)[name])
 ]
 MADE = [App.__init__, Actuator.__init__, Module.__init__, Retry.__init__]
+MADE += [made.__init__ for made in (Reflexes, Engine, CelTransform, Task, Write, Signal)]
+MADE += [type(effect).__call__, effect.sql, type(select).__call__, select.sql]
+
+
+def test_every_name_of_reflexes_is_told() -> None:
+    assert set(reflex.__all__) - WORDS == set()
 
 
 @pytest.mark.parametrize("takes", [*MADE, *SPOKEN], ids=lambda takes: takes.__qualname__)

@@ -10,6 +10,7 @@ import pytest
 from onefold.reflex.findings import ReflexFinding
 from onefold.reflex.gate import Known, admit, drafted, known_to, look, roots
 from onefold.reflex.grammar import parse
+from onefold.reflex.selects import Selects, select
 from onefold.reflex.source import placed
 from onefold.reflex.templates import CelTransform
 from onefold.reflex.words import Json
@@ -49,6 +50,27 @@ def test_a_selection_that_nobody_registered_is_refused_with_the_nearest() -> Non
         ((path, problem),) = found(known, whole(select={"query": query, "mode": "batch"}))
         assert path == "select.query"
         assert "'subscriptions.due'" in problem
+
+
+def test_the_parameters_of_a_selection_are_checked() -> None:
+    due = select.sql("subscriptions.due", "SELECT id FROM due WHERE month = :month", on="env:SHOP_DB")
+
+    class Nowhere:
+        """A database that nobody asks."""
+
+    known = known_to({}, Selects([due], lambda on: Nowhere()), shape)  # type: ignore[arg-type, return-value]
+    known = Known(selects=known.selects, asks=known.asks)
+    month = {"$": "occurrence.key"}
+    (warned,) = found(
+        known, whole(select={"query": {"name": "subscriptions.due", "with": {"month": month}}, "mode": "batch"})
+    )
+    assert warned[0] == "select.query"
+    assert ":principal" in warned[1]
+    wrong = {"name": "subscriptions.due", "with": {"mnth": month, "principal": "studio_7"}}
+    told = dict(found(known, whole(select={"query": wrong, "mode": "batch"})))
+    assert "bound by the engine" in told["select.query.with.principal"]
+    assert "did you mean 'month'?" in told["select.query.with.mnth"]
+    assert "is missing" in told["select.query.with.month"]
 
 
 def test_a_query_is_nobodys_business_where_selections_have_no_names() -> None:

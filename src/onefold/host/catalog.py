@@ -122,9 +122,10 @@ def _twice(parts: Sequence[Reflexes], modules: Mapping[str, object]) -> Iterable
     for kind in ("effects", "selects"):
         seen: dict[str, object] = {}
         for one in (one for part in parts for one in getattr(part, kind)):
-            if seen.setdefault(one.name, one) is not one:
+            name = getattr(one, "name", repr(one))  # what is none at all is told where they are joined
+            if seen.setdefault(name, one) is not one:
                 told = "stands twice in this app; give one of them another name"
-                yield Finding(f"{kind.removesuffix('s')} {one.name}", told)
+                yield Finding(f"{kind.removesuffix('s')} {name}", told)
     if len({id(part.transform) for part in parts if part.transform is not None}) > 1:
         yield Finding("Reflexes", "two of them bring a `transform`; an app has one language of templates")
 

@@ -7,13 +7,16 @@ Was wrong once: drawn from the opened app. Whoever wanted to look at a change ha
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from types import SimpleNamespace
 from typing import Any, cast
 
 from onefold.host.catalog import catalog
 from onefold.host.core import Core
 from onefold.host.reflex_effects import standing
+from onefold.host.reflex_seams import Seams
+from onefold.ports.http import NAME as HTTP
+from onefold.ports.telling import NAME as NOTIFY
 from onefold.reflex.gate import Known, look
 from onefold.reflex.source import definitions
 from onefold.reflex.templates import CelTransform
@@ -36,12 +39,24 @@ def drawn(parts: Iterable[object]) -> Drawn:
     only_named = cast(
         Core, SimpleNamespace(catalog=known)
     )  # nothing of it is run: names and writes are all that counts
-    effects = {effect.name: effect for effect in standing(only_named, _never, _never)}
-    effects |= {effect.name: effect for part in known.reflexes for effect in part.effects}
-    selects = [select.name for part in known.reflexes for select in part.selects]
-    own_language = all(part.transform is None for part in known.reflexes)
-    seen = look(placed, Known(effects, selects, CelTransform().findings if own_language else None))
+    own = [*standing(only_named, _never, _never), *(_Named(name) for name in (HTTP, NOTIFY))]
+    seams = Seams(only_named, _Named)
+    selects = seams.selects()
+    language = CelTransform().findings if all(part.transform is None for part in known.reflexes) else None
+    seen = look(placed, Known(seams.effects(own), selects.names, language, selects.findings))
     return Drawn(seen.graph.text(), seen.graph.dot(), (*found, *seen.findings))
+
+
+class _Named:
+    """Stands for an effect that leaves the app, and for a database: a name, and what it writes, which is nothing."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.writes: Sequence[str] | None = ()
+        self.run = self.rows = self.change = _never
+
+    def show(self, input: Any, /) -> str | None:
+        return None
 
 
 async def _never(*args: Any, **values: Any) -> Any:

@@ -41,6 +41,7 @@ from onefold.kernel.alarm import soonest as soonest_of
 from onefold.kernel.port import Port, Posting, StandIn
 from onefold.kernel.tables import ALARM
 from onefold.kernel.twice import twice
+from onefold.reflex.seams import Effect
 from onefold.reflex.tables import LEDGER
 from onefold.store.contract import AuthorSpace, Schema, World
 from onefold.terms.errors import Finding, LoadRefused, NotFound, OnefoldError
@@ -105,14 +106,16 @@ class Host(
         notify: Port[Any, Any] | None = None,
         alert: Port[Any, Any] | None = None,
         posts: Callable[[Posting], Port[Any, Any]] | None = None,
+        outward: Callable[[], Sequence[Effect]] = tuple,
     ) -> None:
         """Open the store, take up what was left, and begin. Spaces of actuators open when first needed.
-        `posts` makes the port of a webhook that a module was given.
+        `posts` makes the port of a webhook that a module was given, `outward` the effects that leave the app.
 
         Raises: StoreLocked, StoreRolledBack, StoreTooNew, LoadRefused.
         """
         core = self._core
         self._keep_ports(notify, alert)
+        self._reflexing.outward = outward
         modules = list(self.catalog.modules.values())
         if self._twice:
             modules = [twice(module) for module in modules]

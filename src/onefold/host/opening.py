@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import logging
 import secrets  # noqa: TID251 - minted here, once, and handed down
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 
 from onefold.actuators.executing import run_pass
 from onefold.actuators.words import Ask
-from onefold.host.catalog import catalog
+from onefold.host.catalog import Catalog, catalog
 from onefold.host.clock import Clock, WallClock
 from onefold.host.config import Config
 from onefold.host.core import Passing, nowhere
@@ -24,6 +24,7 @@ from onefold.host.secret import signing
 from onefold.kernel.port import StandIn
 from onefold.ports.notify import Links, Reaching, Way, alert_port, notify_port
 from onefold.ports.webhook import posting_port, signature, webhook_way
+from onefold.reflex.seams import Effect
 from onefold.store.contract import World
 
 log = logging.getLogger("onefold")
@@ -72,6 +73,7 @@ async def open_host(
             notify=notify_port(reaching, partial(_links, host, config)),
             alert=alert_port(reaching) if config.alerts else None,
             posts=partial(posting_port, signature(host.signing), ticking.now),
+            outward=partial(_outward, config, known, host.signing, ticking, reaching),
         )
     except BaseException:
         await stands_on.close()
@@ -119,6 +121,14 @@ def _reaching(host: Host, config: Config, clock: Clock, say: Callable[[str], Non
         ways["mailto"] = mail_way(lambda: config.secret(named, least=1), config.smtp.sender)
     people = {name: person.notify for name, person in config.people.items()}
     return Reaching(people, ways, say, show_links=show_links)
+
+
+def _outward(
+    config: Config, known: Catalog, secrets: Sequence[bytes], clock: Clock, reaching: Reaching
+) -> Sequence[Effect]:
+    from onefold.host.reflex_outward import outward  # only who has reflexes pays for it
+
+    return outward(config, known.reflexes, secrets, clock.now, reaching)
 
 
 def _log(text: str) -> None:

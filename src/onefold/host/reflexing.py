@@ -9,7 +9,7 @@ Was wrong once: the set kept where it was loaded from. An app whose set had come
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -53,6 +53,8 @@ class Reflexing:
         self._alerts = ReflexAlerts(core)
         self._telling = Round("onefold alerts of reflexes", self._tell)
         self._said: tuple[str, int] = ("", 0)
+        self.outward: Callable[[], Sequence[Effect]] = tuple
+        """Makes the effects that leave the app, when an engine is made."""
         self.given = any(part.source for part in core.catalog.reflexes)
         """Whether the code says what is loaded: a file, a folder, or definitions."""
 
@@ -124,22 +126,16 @@ class Reflexing:
         return Drawn(graph.text(), graph.dot(), tuple(graph.findings()))
 
     def _select(self) -> Any:
-        selects = [select for part in self._core.catalog.reflexes for select in part.selects]
-        if not selects:
-            return None
-        from onefold.reflex.selects import Selects
+        from onefold.host.reflex_seams import Seams
 
-        return Selects(selects)
+        return Seams(self._core).selects()
 
     def _effects(self) -> Mapping[str, Effect]:
         """Those of the parts, and those that exist by themselves. Raises: LoadRefused for a name that both have."""
-        own = {effect.name: effect for effect in standing(self._core, self._start, self._send)}
-        brought = [effect for part in self._core.catalog.reflexes for effect in part.effects]
-        twice = [effect.name for effect in brought if effect.name in own]
-        if twice:
-            told = "exists by itself in this app; give yours another name"
-            raise LoadRefused([Finding(f"effect {name}", told) for name in twice])
-        return watched([*own.values(), *brought], self._core, self._done)
+        from onefold.host.reflex_seams import Seams
+
+        own = [*standing(self._core, self._start, self._send), *self.outward()]
+        return watched(Seams(self._core).effects(own).values(), self._core, self._done)
 
     def rest(self) -> None:
         """Claim nothing more."""

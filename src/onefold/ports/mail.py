@@ -22,7 +22,7 @@ from urllib.parse import unquote, urlsplit
 
 from onefold.actuators.words import Ask
 from onefold.kernel.alert import Alert
-from onefold.ports.notify import Links, Notice, Unsent, Way, headline, plain, said
+from onefold.ports.notify import Links, Memo, Notice, Unsent, Way, headline, plain, said
 
 TIMEOUT_S = 20.0  # seconds for each word with the server; the kernel tries again later
 LOCAL = ("localhost", "127.0.0.1", "::1")
@@ -86,17 +86,25 @@ def compose(to: str, sender: str, ask: Notice, links: Links | None, message_id: 
         mail["From"], mail["To"] = sender, to
     except ValueError:
         raise Unsent("did not get the mail: its address cannot be written in a mail") from None
-    mail["Subject"] = (headline(ask) if isinstance(ask, Alert) else plain(ask.message))[:200]
+    mail["Subject"] = subject_of(ask)[:200]
     mail["Date"] = format_datetime(at)
     mail["Message-ID"] = f"<{message_id}@{domain}>"
     mail["Auto-Submitted"] = "auto-generated"
-    if isinstance(ask, Alert):
+    if isinstance(ask, Memo):
+        mail.set_content(f"{ask.message}\n")
+    elif isinstance(ask, Alert):
         about = f"{headline(ask)} since {said(ask.since)}."
         mail.set_content(f"{about}\n\n{plain(ask.cause)}\n\nLook: onefold parked show {plain(ask.item)}\n")
     else:
         assert links is not None  # an Ask has them
         _asked(mail, ask, links, message_id)
     return mail
+
+
+def subject_of(ask: Notice) -> str:
+    if isinstance(ask, Memo):
+        return plain(ask.subject)
+    return headline(ask) if isinstance(ask, Alert) else plain(ask.message)
 
 
 def _asked(mail: EmailMessage, ask: Ask, links: Links, message_id: str) -> None:

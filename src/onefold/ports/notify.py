@@ -49,7 +49,16 @@ class Unsent(Exception):
         self.why = why
 
 
-Notice: TypeAlias = Ask | Alert
+@dataclass(frozen=True, slots=True)
+class Memo:
+    """What an automation says to people. subject: one line. notify: names of people."""
+
+    subject: str
+    message: str
+    notify: tuple[str, ...]
+
+
+Notice: TypeAlias = Ask | Alert | Memo
 
 # One way to reach somebody: (url, notice, links of an Ask, message id, instant of the notice). Raises: Unsent.
 Way = Callable[[str, Notice, Links | None, str, datetime], Awaitable[None]]
@@ -139,6 +148,8 @@ def _shown(name: str) -> str:
 def console_text(ask: Notice, links: Links | None) -> str:
     """One line that says who is asked what, or what has stopped; with links, two more. Control characters never
     reach the terminal."""
+    if isinstance(ask, Memo):
+        return f"{plain(ask.subject)}: {plain(ask.message)}"
     if isinstance(ask, Alert):
         return f"{headline(ask)}\n  {plain(ask.cause)}\n  look: onefold parked show {plain(ask.item)}"
     until = "" if ask.until is None else f" until {said(ask.until)}"

@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 
 from onefold.kernel.alert import Alert
 from onefold.kernel.port import Port, Posting, Standing, Step
-from onefold.ports.notify import Links, Notice, Unsent, Way
+from onefold.ports.notify import Links, Memo, Notice, Unsent, Way
 from onefold.terms.codec import canonical, parse
 from onefold.terms.errors import PortFailed
 from onefold.terms.instant import down
@@ -109,6 +109,9 @@ async def _posted(
 
 def body_of(ask: Notice, links: Links | None, at: datetime) -> bytes:
     """The JSON that is posted and signed."""
+    if isinstance(ask, Memo):
+        note = {"subject": ask.subject, "message": ask.message}
+        return canonical({"type": "reflex.notice", "timestamp": written(down(at)), "data": note})
     if isinstance(ask, Alert):
         item = {"id": ask.item, "kind": ask.kind, "program": ask.program, "key": ask.key, "cause": ask.cause}
         told = {"type": "item.parked", "timestamp": written(down(at)), "data": {**item, "since": written(ask.since)}}

@@ -12,12 +12,14 @@ import asyncio
 import inspect
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from datetime import timedelta
 from functools import partial
 from types import FunctionType
 from typing import Any, Final, Generic, NoReturn, TypeVar, cast, get_type_hints, overload
 
 from onefold.kernel.port import unstopped
 from onefold.reflex.seams import Effect, Task
+from onefold.reflex.sql_effect import Changers, SqlEffect
 from onefold.reflex.words import Json
 from onefold.terms.codec import shown, text_problem
 from onefold.terms.errors import BadArguments, Fault, Finding, LoadRefused
@@ -178,25 +180,54 @@ class _Effecting:
         return EffectFunction(self._name, function, self._writes)
 
 
-def effect(name: str, *, writes: Sequence[str] | None = None) -> _Effecting:
-    """`async def f(task: Task, input: Type) -> T` as the effect `name`; a plain def runs in a thread.
+class _Effect:
+    """`effect`: a decorator, and `effect.sql`."""
 
-    The input is a model, a dataclass, or any type with a JSON form. Returning is done, a decline too; raising is tried
-    again by the reflex's policy, under the same `task.key`. writes: the entities of which it emits writes, or `[]`.
-    Raises: LoadRefused.
-    """
-    if callable(name):
-        raise TypeError(f'@effect needs the name of the effect: @effect("{getattr(name, "__name__", "it")}")')
-    return _Effecting(name, writes)
+    def __call__(self, name: str, *, writes: Sequence[str] | None = None) -> _Effecting:
+        """`async def f(task: Task, input: Type) -> T` as the effect `name`; a plain def runs in a thread.
+
+        The input is a model, a dataclass, or any type with a JSON form. Returning is done, a decline too; raising is
+        tried again by the reflex's policy, under the same `task.key`. writes: the entities of which it emits writes,
+        or `[]`. Raises: LoadRefused.
+        """
+        if callable(name):
+            raise TypeError(f'@effect needs the name of the effect: @effect("{getattr(name, "__name__", "it")}")')
+        return _Effecting(name, writes)
+
+    def sql(
+        self, name: str, sql: str, *, on: str, writes: str | None = None, timeout: str | timedelta = "30 seconds"
+    ) -> SqlEffect:
+        """One INSERT, UPDATE or DELETE in an actuator's own tables, `on="tool:NAME"`. The input is an object of the
+        `:name` values; `:principal` and `:key`, the task's key, are bound by the engine. A crash may run it twice: let
+        the second time change nothing. What it returns, by RETURNING, becomes facts of `writes`, by default
+        "NAME.table". Raises: LoadRefused, and BadArguments for a timeout that is no duration.
+        """
+        return SqlEffect(name, sql, on=on, writes=writes, timeout=timeout)
+
+
+effect = _Effect()
+
+
+def _joined(of: SqlEffect, changers: Changers | None) -> Effect:
+    if changers is None:
+        raise LoadRefused([Finding(f"effect {of.name}", f"changes {of.on}, and no database was given")])
+    return of.joined(changers(of.on))
 
 
 class Effects(Mapping[str, Effect]):
     """Effects by name. Raises, when made: LoadRefused for two of one name, and for what is no effect."""
 
-    def __init__(self, effects: Iterable[Any] = ()) -> None:
+    def __init__(self, effects: Iterable[Any] = (), changers: Changers | None = None) -> None:
+        """changers: who runs the statements of `effect.sql`."""
         self._by_name: dict[str, Effect] = {}
         findings: list[Finding] = []
         for one in effects:
+            if isinstance(one, SqlEffect):
+                try:
+                    one = _joined(one, changers)
+                except LoadRefused as refused:
+                    findings += refused.findings
+                    continue
             if not all(hasattr(one, part) for part in ("name", "writes", "run", "show")) or isinstance(one, type):
                 what = getattr(one, "__name__", repr(one))
                 findings.append(Finding(f"effect {what}", "is no effect; write @effect(name) over its function"))

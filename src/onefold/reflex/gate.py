@@ -18,11 +18,15 @@ from onefold.reflex.graph import Graph
 from onefold.reflex.seams import ROOTS, Effect, Select, Transform
 from onefold.reflex.words import Draft, Json, OnClock, OnWrite, Reflex
 from onefold.terms.errors import Finding, LoadRefused
+from onefold.terms.ids import Principal
 from onefold.terms.instant import Instant, text
 from onefold.terms.limits import MAX_FAULTS
 
 FreeNames: TypeAlias = "Callable[[Json, str, Sequence[str]], Iterable[Finding]]"
 """What is wrong with a template: the template, the path that stands before each `where`, the names it may use."""
+
+Asks: TypeAlias = "Callable[[Json, str, Principal], Iterable[Finding]]"
+"""What is wrong with a query of a selection that exists: the query, its path, who will ask."""
 
 Placed: TypeAlias = "tuple[Json, str]"
 """A definition, and where it came from: `billing.json[2]`."""
@@ -39,12 +43,13 @@ class Known:
     """What definitions may name. None: nobody knows, so it is not checked, as when a file alone is looked at.
 
     effects: by name. selects: names of queries, where a query is `{"name": …}`. free_names: see `FreeNames`; None
-    where templates are not ours to read.
+    where templates are not ours to read. asks: see `Asks`.
     """
 
     effects: Mapping[str, Effect] | None = None
     selects: Collection[str] | None = None
     free_names: FreeNames | None = None
+    asks: Asks | None = None
 
 
 NOTHING: Final = Known()
@@ -71,7 +76,8 @@ def known_to(effects: Mapping[str, Effect], select: Select | None, transform: Tr
     names: Collection[str] | None = ()
     if select is not None:
         names = select.names if isinstance(select, Names) else None
-    return Known(effects, names, transform.findings if isinstance(transform, Finds) else None)
+    checks: Asks | None = getattr(select, "findings", None)
+    return Known(effects, names, transform.findings if isinstance(transform, Finds) else None, checks)
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,20 +149,25 @@ def named(reflex: Reflex, source: str, known: Known, wrong: Sequence[Finding] = 
         problem = f"there is no effect {reflex.effect!r}{meant(reflex.effect, known.effects)}"
         found.append(finding(source, reflex.id, "effect.name", problem))
     if known.selects is not None and reflex.select is not None and "select" not in unread:
-        found.extend(_asked(reflex, reflex.select.query, source, known.selects))
+        found.extend(_asked(reflex, reflex.select.query, source, known))
     if known.free_names is None:
         return found
     query = None if reflex.select is None else reflex.select.query
     for path, template in (("select.query", query), ("when", reflex.when), ("effect.input", reflex.input)):
         if template is not None:
             names = ROOTS if unread & {"on", "select"} else roots(reflex, path)
-            for item in known.free_names(template, path, names):
-                warns = item.level != "refused"
-                found.append(finding(source, reflex.id, item.where, item.problem, warns=warns, rule="template"))
+            found.extend(_said(known.free_names(template, path, names), reflex, source, rule="template"))
     return found
 
 
-def _asked(reflex: Reflex, query: Json, source: str, selects: Collection[str]) -> Iterator[Finding]:
+def _said(items: Iterable[Finding], reflex: Reflex, source: str, *, rule: str = "reflex") -> Iterator[Finding]:
+    """What a seam found, with the definition in which it stands."""
+    for item in items:
+        yield finding(source, reflex.id, item.where, item.problem, warns=item.level != "refused", rule=rule)
+
+
+def _asked(reflex: Reflex, query: Json, source: str, known: Known) -> Iterator[Finding]:
+    selects = known.selects or ()
     name = query.get("name") if isinstance(query, dict) else None
     if not isinstance(name, str):
         problem = f'names no selection; write {{"name": "...", "with": {{}}}}{meant("", selects)}'
@@ -164,6 +175,8 @@ def _asked(reflex: Reflex, query: Json, source: str, selects: Collection[str]) -
     elif name not in selects:
         problem = f"there is no selection {name!r}{meant(name, selects)}"
         yield finding(source, reflex.id, "select.query.name", problem)
+    elif known.asks is not None:
+        yield from _said(known.asks(query, "select.query", reflex.principal), reflex, source)
 
 
 def roots(reflex: Reflex, path: str) -> tuple[str, ...]:

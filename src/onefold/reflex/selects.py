@@ -15,8 +15,8 @@ from typing import Any, Final, Generic, Protocol, TypeAlias, TypeVar, overload
 
 from onefold.reflex.rows import as_row, rows_of
 from onefold.reflex.seams import Query, Row
-from onefold.reflex.sql import problem_of, values_of
 from onefold.reflex.words import Json
+from onefold.store.statement import problem_of, values_of
 from onefold.terms.codec import below
 from onefold.terms.duration import duration_ms
 from onefold.terms.errors import BadArguments, Fault, Finding, LoadRefused, UnknownName
@@ -46,14 +46,23 @@ Databases: TypeAlias = "Callable[[str], Database]"
 
 
 class Selected(Generic[R]):
-    """A function that gives rows: `@select(name)`. `function`: the plain function. `takes`: the parameters it knows; None: nobody said."""
+    """A function that gives rows: `@select(name)`. `function`: the plain function. `takes`: the parameters it must have; None: nobody
+    said. `may`: those that it may have."""
 
-    takes: frozenset[str] | None = None
     shared = False
 
-    def __init__(self, name: str, function: Callable[[Query], Answers[R]]) -> None:
+    def __init__(
+        self,
+        name: str,
+        function: Callable[[Query], Answers[R]],
+        *,
+        takes: frozenset[str] | None = None,
+        may: frozenset[str] = frozenset(),
+    ) -> None:
         self.name = _named(name, place_of_function(function))
         self.function = function
+        self.takes = takes
+        self.may = may
 
     def __repr__(self) -> str:
         return f"<select {self.name}>"
@@ -64,6 +73,8 @@ class Selected(Generic[R]):
 
 class SqlSelect:
     """A text that gives rows: `select.sql(…)`. `on`: which database. `shared`: it gives everybody the same rows."""
+
+    may: frozenset[str] = frozenset()
 
     def __init__(self, name: str, sql: str, *, on: str, timeout: str | timedelta = "30 seconds") -> None:
         place = place_of_call()
@@ -230,15 +241,16 @@ def _shape(query: Json) -> str | None:
 def _faults(part: AnySelect, given: Mapping[str, Json]) -> list[Fault]:
     """What is wrong with the parameters. Only a text in SQL says which it takes; nobody sets who asks."""
     found = []
+    known = None if part.takes is None else part.takes | part.may
     for name in given:
         if name == PRINCIPAL:
             found.append(Fault(below("with", name), "is bound by the engine to whom the reflex runs as; leave it out"))
-        elif part.takes is not None and name not in part.takes:
-            near = nearest(name, part.takes)
-            told = f"; did you mean {near!r}?" if near else f"; {part.name} takes {_listed(part.takes)}"
+        elif known is not None and name not in known:
+            near = nearest(name, known)
+            told = f"; did you mean {near!r}?" if near else f"; {part.name} takes {_listed(known)}"
             found.append(Fault(below("with", name), f"is not known{told}"))
     missing = sorted((part.takes or frozenset()) - given.keys())
-    return found + [Fault(below("with", name), f"is missing: {part.name} asks for :{name}") for name in missing]
+    return found + [Fault(below("with", name), f"is missing: {part.name} asks for it") for name in missing]
 
 
 def _listed(names: Iterable[str]) -> str:
