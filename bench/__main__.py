@@ -27,7 +27,8 @@ Profiles = dict[str, list[str]]
 TIMERS = ("onefold", "apscheduler", "huey", "dbos")
 DBOS_TIMERS = 1_000  # 10,000 in a minute are beyond it: 18 ms of CPU each
 SLEPT_S = 10.0  # how long the sleepers of a profile sleep, at most
-PARTS = ("rates", "timers", "sleepers", "waiters", "starts", "growth", "honesty")
+TASKS = 500
+PARTS = ("rates", "reflexes", "timers", "sleepers", "waiters", "starts", "growth", "honesty")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +43,8 @@ class Size:
     sizes: tuple[int, ...]
     profiled_s: float
     at_rest: tuple[int, ...]
+    loaded: tuple[int, ...]
+    settled: tuple[int, ...]
 
 
 FULL = Size(
@@ -53,9 +56,20 @@ FULL = Size(
     sizes=(100, 1_000, 10_000),
     profiled_s=3.0,
     at_rest=(1_000, 1_000_000),
+    loaded=(1, 1_000, 100_000),
+    settled=(1_000, 1_000_000),
 )
 QUICK = Size(
-    rounds=1, seconds=1.0, runs=300, spread_s=2.0, starts=1, sizes=(10, 100, 300), profiled_s=1.0, at_rest=(200, 2_000)
+    rounds=1,
+    seconds=1.0,
+    runs=300,
+    spread_s=2.0,
+    starts=1,
+    sizes=(10, 100, 300),
+    profiled_s=1.0,
+    at_rest=(200, 2_000),
+    loaded=(1, 100),
+    settled=(100, 1_000),
 )
 
 
@@ -76,6 +90,10 @@ def commands(failed: Gaps) -> Profiles:
         "chart": lambda: module("stepping"),
         "xstate": lambda: [places.node(), *_chart_of_xstate()],
     }
+    return _had(made, failed)
+
+
+def _had(made: Mapping[str, Callable[[], list[str]]], failed: Gaps) -> Profiles:
     found: dict[str, list[str]] = {}
     for name, make in made.items():
         try:
@@ -83,6 +101,18 @@ def commands(failed: Gaps) -> Profiles:
         except Missing as missing:
             failed[name] = str(missing)
     return found
+
+
+def fan_commands() -> dict[str, Callable[[], list[str]]]:
+    """Who can turn one trigger into many tasks."""
+    return {
+        "reflexes": lambda: module("reflexes", scratch("reflexes")),
+        "reflexes_pg": lambda: module("reflexes", scratch("reflexes-pg"), "postgres"),
+        "dbos": lambda: _peer("dbos_runs", scratch("dbos-fan")),
+        "dbos_pg": lambda: _peer("dbos_runs", scratch("dbos-fan-pg"), "postgres"),
+        "absurd": lambda: _peer("absurd_runs", scratch("absurd-fan")),
+        "procrastinate": lambda: _peer("procrastinate_runs", scratch("procrastinate")),
+    }
 
 
 def _chart_of_xstate() -> list[str]:
@@ -106,17 +136,37 @@ def cases(seconds: float) -> list[Case]:
     ]
 
 
+def _begun(commands: Profiles, failed: Gaps, children: dict[str, Child]) -> None:
+    """Every contender, standing still."""
+    for name, command in commands.items():
+        try:
+            children[name] = Child(name, command, log(name))
+        except Failed as fault:
+            failed[name] = str(fault)
+            continue
+        children[name].stand()
+
+
+def fans(taken: Measured, size: Size, failed: Gaps) -> None:
+    """One trigger to many tasks to one settle, in interleaved rounds of their own: some take half a minute of each."""
+    children: dict[str, Child] = {}
+    known = fan_commands()
+    turns = [Case(name, "fan", TASKS) for name in known]
+    turns += [Case(name, "pair", TASKS) for name in known if name.startswith("reflexes")]
+    try:
+        _begun(_had(known, failed), failed, children)
+        taken.fans = run(children, turns, size.rounds, warm=size is not QUICK)
+        failed.update(taken.fans.failed)
+    finally:
+        for child in children.values():
+            child.close()
+
+
 def rates(taken: Measured, size: Size, failed: Gaps) -> Profiles:
     """The interleaved rounds; the profiles of those of ours that fall short."""
     children: dict[str, Child] = {}
     try:
-        for name, command in commands(failed).items():
-            try:
-                children[name] = Child(name, command, log(name))
-            except Failed as fault:
-                failed[name] = str(fault)
-                continue
-            children[name].stand()
+        _begun(commands(failed), failed, children)
         taken.rounds = run(children, cases(size.seconds), size.rounds, warm=size is not QUICK)
         failed.update(taken.rounds.failed)
         return falling_short(lines(taken), children, size, failed)
@@ -159,6 +209,11 @@ def slow_scenes(table: Sequence[Line], size: Size, failed: Gaps) -> Profiles:
 def rest(taken: Measured, size: Size, parts: Sequence[str], failed: Gaps) -> None:
     """The scenes."""
     attempted = scenes.attempted
+    if "reflexes" in parts:
+        for count in size.loaded:
+            taken.loaded[count] = attempted(f"{count} reflexes", partial(scenes.advances, "loaded", count), failed)
+        for count in size.settled:
+            taken.settled[count] = attempted(f"{count} runs", partial(scenes.advances, "settled", count), failed)
     if "sleepers" in parts:
         taken.minute = attempted("sleepers over a while", lambda: scenes.sleepers(size.runs, size.spread_s), failed)
         taken.instant = attempted("sleepers at one instant", lambda: scenes.sleepers(size.runs, 0), failed)
@@ -207,6 +262,8 @@ def main() -> int:
     taken = Measured(runs=size.runs, spread_s=size.spread_s)
     try:
         found = rates(taken, size, failed) if "rates" in parts else {}
+        if "reflexes" in parts:
+            fans(taken, size, failed)
         rest(taken, size, parts, failed)
         found.update(slow_scenes(lines(taken), size, failed))
         checks = truths(failed) if "honesty" in parts else []

@@ -67,6 +67,9 @@ class Measured:
     wakes: Told = field(default_factory=dict)
     timers: dict[str, Told] = field(default_factory=dict)
     at_rest: dict[int, Told] = field(default_factory=dict)
+    fans: Rounds = field(default_factory=Rounds)
+    loaded: dict[int, Told] = field(default_factory=dict)
+    settled: dict[int, Told] = field(default_factory=dict)
 
     def over(self, mine: str, theirs: str, times: float = 1.0) -> tuple[float | None, str]:
         """The ratio of two rates, and both as text."""
@@ -94,6 +97,7 @@ def lines(taken: Measured) -> list[Line]:
         *_served(taken),
         *_runs(taken),
         *_charts(taken),
+        *_reflexes(taken),
         *_sleepers(taken),
         *_timers(taken),
         *_waiters(taken),
@@ -134,6 +138,24 @@ def _runs(taken: Measured) -> Iterator[Line]:
         ratio, figure = taken.over(f"runs ten {callers}", best)
         told = f"Onefold / the best of DBOS, Restate, Absurd ({best.split()[0]}): {figure}"
         yield Line(f"run of ten steps, {callers} at once", told, ratio, must, aim, profile=("runs", "ten", callers))
+
+
+def _reflexes(taken: Measured) -> Iterator[Line]:
+    """Tasks a second. Who came through with how many of them is in the rates."""
+    row = "one trigger, 500 tasks, one settle, with leases"
+    rounds = taken.fans
+    known = {label.split()[0]: label for label in rounds.samples if " fan " in label}
+    for peer, must, aim in (("absurd", 20.0, 50.0), ("procrastinate", None, None), ("dbos", None, None)):
+        others = [label for name, label in known.items() if name.split("_")[0] == peer]
+        ours, theirs = rounds.rate(known.get("reflexes", "")), max((rounds.rate(label) for label in others), default=0)
+        figure = f"Onefold on SQLite / {peer}: {number(ours)} / {number(theirs)} tasks a second"
+        yield Line(row, figure, ours / theirs if ours and theirs else None, must, aim)
+    for name, store in (("reflexes", "SQLite, in one process"), ("reflexes_pg", "Postgres, in two processes")):
+        alone, both = (
+            rounds.rate(label) for label in (known.get(name, ""), known.get(name, "").replace("fan", "pair"))
+        )
+        figure = f"two engines / one, on {store}: {number(both)} / {number(alone)} tasks a second"
+        yield Line(row, figure, both / alone if alone and both else None, None)
 
 
 def _charts(taken: Measured) -> Iterator[Line]:
@@ -230,6 +252,10 @@ def _growth(taken: Measured) -> Iterator[Line]:
         ("a start, with waiting actors", starts, "first_s", "s"),
         ("a wake, with sleeping timers", resting, "late_ms", "ms late"),
         ("a start, with sleeping timers", resting, "first_s", "s"),
+        ("an advance, with loaded reflexes", taken.loaded, "idle_us", "us"),
+        ("a fact's way to its effect and settle, with loaded reflexes", taken.loaded, "fact_us", "us"),
+        ("an advance, with settled runs in the ledger", taken.settled, "idle_us", "us"),
+        ("a fact's way to its effect and settle, with settled runs", taken.settled, "fact_us", "us"),
     ):
         taken_sizes = sorted((int(size), float(told[name])) for size, told in sizes.items() if name in told)
         growth = taken_sizes[-1][1] / taken_sizes[0][1] if len(taken_sizes) > 1 and taken_sizes[0][1] else None

@@ -10,6 +10,7 @@ import os
 import shutil
 import signal
 import subprocess
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -38,10 +39,21 @@ def postgres(folder: Path) -> Iterator[str]:
     server = subprocess.Popen(command, cwd="/", user=user, group=user, stdin=quiet, stdout=quiet, stderr=quiet)
     try:
         listening(port, server)
+        _answering(programs, port)
         yield f"postgresql://postgres@127.0.0.1:{port}/postgres"
     finally:
         server.send_signal(signal.SIGQUIT)
         server.wait()
+
+
+def _answering(programs: Path, port: int) -> None:
+    """It listens before it lets anybody in. Raises: Missing."""
+    asked = [str(programs / "pg_isready"), "-q", "-h", "127.0.0.1", "-p", str(port)]
+    for _ in range(600):
+        if subprocess.run(asked, check=False).returncode == 0:
+            return
+        time.sleep(0.05)
+    raise Missing("Postgres was started and lets nobody in; its log says why.")
 
 
 def _programs() -> Path:

@@ -96,6 +96,22 @@ def timers_at_rest(count: int) -> Told:
     return {**told, "bytes_each": size / count}
 
 
+def advances(what: str, count: int) -> Told:
+    """Microseconds of an advance with nothing due, and of a fact's way to its effect and its settle, with `count`
+    reflexes loaded, or so many settled runs in the ledger.
+    """
+    folder = scratch(f"advances-{what}")
+    child = Child("reflexes", module("reflexes", folder), log("reflexes"))
+    try:
+        child.tell(what, count, PROBES)
+        told = child.hear(count / 500 + 240)
+        if "failed" in told:
+            raise Failed(told["failed"])
+        return told
+    finally:
+        child.close()
+
+
 def waiters(runs: int) -> Told:
     """`runs` waiting runs, a kill, and a start: memory each, first new answer, all armed, in seconds from the exec."""
     folder = scratch("waiting")

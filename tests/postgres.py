@@ -141,7 +141,7 @@ class Databases:
 
             self._url = os.environ.get(GIVEN, "")
             if not self._url:
-                self._server = Server(BRIEF, place=_memory())
+                self._server = Server(BRIEF, place=in_memory())
                 self._url = self._server.url()
             self._admin = psycopg.connect(self._url, autocommit=True)
         return self._admin
@@ -159,7 +159,7 @@ def at(url: str, database: str) -> str:
     return f"{parts.scheme}://{parts.netloc}/{database}{query}"
 
 
-def _memory() -> Path | None:
+def in_memory() -> Path | None:
     """A folder on a disk in memory, where there is a large one."""
     shared = Path("/dev/shm")  # noqa: S108 - the folder in it is of this session alone, and gone at its end
     return shared if shared.is_dir() and shutil.disk_usage(shared).free > ROOMY else None

@@ -12,7 +12,7 @@ import sys
 import time
 from pathlib import Path
 
-from dbos import DBOS, DBOSConfig, Queue  # type: ignore[import-not-found]
+from dbos import DBOS, DBOSConfig  # type: ignore[import-not-found]
 
 from bench.answering import answer
 from bench.measures import Sample, by_threads, sample
@@ -49,8 +49,6 @@ def serve(url: str) -> None:
             n = plus_one(n)
         return n
 
-    queue = Queue("bench", polling_interval_sec=0.01)
-
     @DBOS.workflow()  # type: ignore[untyped-decorator]
     def one(n: int) -> float:
         plus_one(n)
@@ -58,10 +56,11 @@ def serve(url: str) -> None:
 
     @DBOS.workflow()  # type: ignore[untyped-decorator]
     def all_of(tasks: int) -> list[float]:
-        started = [queue.enqueue(one, n) for n in range(tasks)]
+        started = [DBOS.enqueue_workflow("bench", one, n) for n in range(tasks)]
         return [each.get_result() for each in started]
 
     DBOS.launch()
+    DBOS.register_queue("bench", polling_interval_sec=0.01)
 
     def fan(tasks: int, seconds: float) -> Sample:
         start = time.perf_counter()

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from bench.goals import Line, Measured, lines
+from bench.goals import Line, Measured, Told, lines
 from bench.interleave import Rounds
 from bench.measures import Sample
 
@@ -74,3 +74,27 @@ def test_timers_at_rest_are_told_of_the_largest_size() -> None:
     grown = {each.row: each.reached for each in found if "sleeping timers" in each.row and "grow" in each.row}
     assert grown["must not grow: a wake, with sleeping timers"] == "no"
     assert grown["must not grow: a start, with sleeping timers"] == "yes"
+
+
+def test_tasks_are_held_against_the_peer_that_the_goal_names_and_told_beside_the_others() -> None:
+    fans = Rounds()
+    rates = {"reflexes": 9000.0, "reflexes_pg": 4000.0, "absurd": 300.0, "dbos": 20.0, "dbos_pg": 30.0}
+    for name, rate in rates.items():
+        fans.samples[f"{name} fan 500"] = [Sample(rate, 1, 2, 500)]
+    fans.samples["reflexes_pg pair 500"] = [Sample(6000.0, 1, 2, 500)]
+    found = {line.figure.partition(":")[0]: line for line in lines(Measured(runs=1, spread_s=1, fans=fans))}
+    assert (found["Onefold on SQLite / absurd"].value, found["Onefold on SQLite / absurd"].reached) == (30, "yes")
+    assert (found["Onefold on SQLite / dbos"].value, found["Onefold on SQLite / dbos"].reached) == (300, "-")
+    assert found["Onefold on SQLite / procrastinate"].reached == "not measured"
+    assert found["two engines / one, on Postgres, in two processes"].value == 1.5
+
+
+def test_an_advance_must_not_grow_with_what_is_loaded_or_settled() -> None:
+    told: dict[int, Told] = {
+        1_000: {"idle_us": 200.0, "fact_us": 9_000.0},
+        1_000_000: {"idle_us": 220.0, "fact_us": 18_000.0},
+    }
+    found = lines(Measured(runs=1, spread_s=1, settled=told))
+    held = {line.row.partition(": ")[2]: line.reached for line in found if "settled" in line.row}
+    assert held["an advance, with settled runs in the ledger"] == "yes"
+    assert held["a fact's way to its effect and settle, with settled runs"] == "no"

@@ -17,18 +17,20 @@ from onefold.reflex.effects import Effects
 from onefold.reflex.selects import Selects
 from onefold.store.contract import AuthorSpace, World
 from onefold.store.memory import MemoryWorld
+from onefold.store.postgres import PostgresWorld
 from onefold.store.sqlite import SqliteWorld
 from onefold.terms.errors import BadArguments, LoadRefused, StoreUnavailable
+from tests.postgres import fresh_database
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 TABLE = "CREATE TABLE orders (id TEXT PRIMARY KEY, tenant TEXT, paid INTEGER DEFAULT 0, data TEXT)"
 FILL = "INSERT INTO orders(id, tenant) VALUES ('1', 'a'), ('2', 'a'), ('3', 'b')"
 open_orders = select.sql(
-    "orders.open", "SELECT id FROM orders WHERE tenant = :principal AND NOT paid ORDER BY id", on="tool:shop"
+    "orders.open", "SELECT id FROM orders WHERE tenant = :principal AND paid = 0 ORDER BY id", on="tool:shop"
 )
 pay = effect.sql(
     "orders.pay",
-    "UPDATE orders SET paid = 1 WHERE id = :id AND tenant = :principal AND NOT paid RETURNING id, paid",
+    "UPDATE orders SET paid = 1 WHERE id = :id AND tenant = :principal AND paid = 0 RETURNING id, paid",
     on="tool:shop",
 )
 note = effect.sql(
@@ -38,11 +40,13 @@ note = effect.sql(
 )
 
 
-@pytest.fixture(params=["memory", "sqlite"])
+@pytest.fixture(params=["memory", "sqlite", "postgres"])
 async def shop(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[AuthorSpace]:
-    world: World = (
-        MemoryWorld(clock=lambda: 0) if request.param == "memory" else SqliteWorld(tmp_path / "data", clock=lambda: 0)
-    )
+    world: World = MemoryWorld(clock=lambda: 0)
+    if request.param == "sqlite":
+        world = SqliteWorld(tmp_path / "data", clock=lambda: 0)
+    elif request.param == "postgres":
+        world = PostgresWorld(fresh_database())
     space = await world.open("shop", ())
     await space.author_migrate([TABLE, FILL])
     yield space

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from onefold import Run, actuator
+from onefold import Cell, Run, actuator
 from onefold.kernel.port import Port, Step, dedupes
 from onefold.reflex import Reflexes, Signal, Task, effect, select
 from onefold.terms.errors import LoadRefused
@@ -169,3 +169,33 @@ async def test_a_module_hears_a_reflex_once_for_each_task() -> None:
         await stage.settle()
         module = stage.host.catalog.module("till")
         assert await stage.host.read(module, "north", caller=stage.caller()) == 5
+
+
+class Lobby(Cell, on_demand=True):
+    seen: str = ""
+
+    def greet(self, who: str) -> str:
+        self.seen += who
+        return self.seen
+
+
+async def test_a_cell_takes_what_a_reflex_posts_in_its_turn_and_once() -> None:
+    program = {"id": "north", "program": {"$": "'greet(who=\"' + fact.payload + '\")'"}}
+    async with staged(Lobby, Reflexes([reflex("post.Lobby", program)])) as stage:
+        for who in ("ann", "ben"):
+            await stage.host.ingest(Signal("x", who), caller=stage.caller())
+            await stage.settle()
+        assert (await stage.host.cells.read("Lobby", "north", caller=stage.caller())).state == {"seen": "annben"}
+        seen = await stage.host.reflex_preview(
+            "x", fact={"kind": "signal", "name": "x", "payload": "a"}, caller=stage.caller()
+        )
+        assert [task.shows for task in seen.tasks] == ["post to Lobby 'north'"]
+
+
+@pytest.mark.parametrize("input", [{}, {"id": "a"}, {"id": 1, "program": "x"}, {"id": "a", "program": "x", "more": 1}])
+async def test_what_is_no_letter_is_told(input: Any) -> None:
+    async with staged(Lobby, Reflexes([{**reflex("post.Lobby", input), "policy": {"retry": {"max": 0}}}])) as stage:
+        seen = await stage.host.reflex_preview(
+            "x", fact={"kind": "signal", "name": "x", "payload": "a"}, caller=stage.caller()
+        )
+        assert "posted" in (seen.tasks[0].error or "")

@@ -17,32 +17,24 @@ from onefold.reflex.retention import PAGE, Swept
 from onefold.reflex.tables import INTAKE, LEDGER, REFLEX_RUN, REFLEX_TEXT, STATE, TASK
 from onefold.reflex.words import Cause, Overdue, Policy, Signal
 from onefold.reflex.words import Write as Written
-from onefold.store.contract import Append, Body, Cell, Query, Row, Space, Table, World, Write
-from onefold.store.memory import MemoryWorld
-from onefold.store.sqlite.world import SqliteWorld
+from onefold.store.contract import Append, Body, Cell, Query, Row, Space, Table, Write
 from onefold.terms import codec
 from onefold.terms.ids import Principal, principal_text
 from onefold.terms.instant import Instant
 from onefold.testing.broken.reflexes import Stages, committed
-from onefold.testing.store_suite.ground import Disk, writing
+from onefold.testing.store_suite.ground import writing
+from tests.reflex.stores import OPENINGS
 
 T = TypeVar("T")
 START = 1_767_225_600_000
-STORES = ("memory", "sqlite")
+STORES = tuple(OPENINGS)
 PLAIN, SERIAL = "0" * 64, "5" * 64
 ENV = codec.canonical({"key": "2026-01-01", "at": "2026-01-01T00:00:00Z"})
 
 
-def world_at(store: str, place: Path, disk: Disk | None = None, over: MemoryWorld | None = None) -> World:
-    """A world of this store; `over` is the memory of the one before."""
-    if store == "memory":
-        return MemoryWorld(clock=lambda: START, failpoint=disk, over=over)
-    return SqliteWorld(place, clock=lambda: START, failpoint=disk)
-
-
 @asynccontextmanager
 async def ledger_on(store: str, place: Path, stages: Stages | None = None) -> AsyncIterator[Ledger]:
-    world = world_at(store, place)
+    world = OPENINGS[store](place)()
     ledger = Ledger(await world.open("main", [LEDGER]), stages)
     try:
         yield ledger

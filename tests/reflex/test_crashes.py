@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import tempfile
 from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
@@ -15,13 +16,15 @@ import pytest
 from onefold.reflex.tables import INTAKE, LEDGER, REFLEX_RUN, TASK
 from onefold.reflex.words import Signal
 from onefold.store.contract import Cas, World
-from onefold.store.memory import MemoryWorld
 from onefold.testing.broken.reflexes import Stages
-from onefold.testing.store_suite.ground import Disk, Kill, quietly, turns
-from tests.reflex.ledger import RAISED, START, STORES, Ledger, unit_of, world_at
+from onefold.testing.store_suite.ground import Disk, Kill, OpenWorld, quietly, turns
+from tests.reflex.ledger import RAISED, START, STORES, Ledger, unit_of
+from tests.reflex.stores import OPENINGS
 
 POINTS = ("statement", "before-commit", "after-commit")
 PATIENCE = 200_000  # ms; longer than any lease here
+STRIDE = {"memory": 1, "sqlite": 1, "postgres": 1 if os.environ.get("ONEFOLD_DEEP") else 13}
+"""Every statement; on a server, which takes its time, every so many."""
 TURNS = 1_000  # rounds of the loop after which an act will never end
 
 
@@ -29,19 +32,16 @@ TURNS = 1_000  # rounds of the loop after which an act will never end
 class Life:
     """One store through several processes. `started`: each effect as it was begun, over all of them."""
 
-    store: str
-    place: Path
+    opening: OpenWorld
     stages: Stages
     started: list[str] = field(default_factory=list)
     now: int = START
     world: World | None = None
 
     async def open(self, disk: Disk | None = None) -> Ledger:
-        before = self.world
-        if before is not None:
-            before.abandon()
-        over = before if isinstance(before, MemoryWorld) else None
-        self.world = world_at(self.store, self.place, disk, over)
+        if self.world is not None:
+            self.world.abandon()
+        self.world = self.opening(failpoint=disk)
         return Ledger(await self.world.open("main", [LEDGER]), self.stages, self.now)
 
     async def drive(self, ledger: Ledger) -> None:
@@ -88,11 +88,13 @@ async def every_crash(
     crashes = 0
     for store in STORES:
         for point in POINTS:
-            struck, hit = True, 0
+            struck, hit = True, 1 - STRIDE[store]
             while struck:
-                hit += 1
+                hit += STRIDE[store]
                 with tempfile.TemporaryDirectory(dir=_roomy()) as folder:
-                    struck = await one_crash(Life(store, Path(folder), stages), point, hit, before, act, after)
+                    struck = await one_crash(
+                        Life(OPENINGS[store](Path(folder)), stages), point, hit, before, act, after
+                    )
                 crashes += struck
     return crashes
 

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import asyncio
 import os
+import tempfile
 from collections import Counter
 from datetime import timedelta
+from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -18,10 +20,12 @@ from hypothesis import strategies as st
 
 from onefold.reflex.seams import Task
 from onefold.reflex.words import OnSignal, Selection
-from tests.reflex.ground import STORES, At, ground, reflex
+from tests.reflex.ground import At, reflex
+from tests.reflex.stores import OPENINGS
 
-TASKS = 500
-EXAMPLES = 25 if os.environ.get("ONEFOLD_DEEP") else 2
+DEEP = bool(os.environ.get("ONEFOLD_DEEP"))
+TASKS = {"memory": 500, "sqlite": 500, "postgres": 500 if DEEP else 100}
+EXAMPLES = 25 if DEEP else 1
 EACH = Selection({"from": {"$": "fact.payload"}}, "each", "id")
 
 
@@ -77,13 +81,15 @@ async def claim(at: At, engine: Any, chance: Random, fed: asyncio.Task[None]) ->
 
 async def play(store: str, seed: int) -> None:
     chance = Random(seed)
-    async with ground(store) as at:
+    with tempfile.TemporaryDirectory() as folder:
+        opening = OPENINGS[store](Path(folder))
+        at = At(lambda failpoint: opening(failpoint=failpoint))
         watched = Watched(chance)
         at.act.does = watched.act
         tables: list[tuple[str, str]] = []
         for n in range(20):
             kind = chance.choice(["one", "two", "any"])
-            at.rows.tables[f"t{n}"] = [{"id": f"{kind}-{n:02}-{i:02}"} for i in range(TASKS // 20)]
+            at.rows.tables[f"t{n}"] = [{"id": f"{kind}-{n:02}-{i:02}"} for i in range(TASKS[store] // 20)]
             tables.append((kind, f"t{n}"))
         policy: dict[str, Any] = {
             "select": EACH,
@@ -105,16 +111,17 @@ async def play(store: str, seed: int) -> None:
         while not fed.done() or any(run["state"] != "settled" for run in await at.runs()):
             await asyncio.gather(*(claim(at, engine, chance, fed) for engine in engines))
             at.now += timedelta(seconds=61)
-        assert len(watched.done) == TASKS
+        assert len(watched.done) == TASKS[store]
         for name, order in watched.order.items():
             assert list(dict.fromkeys(order)) == sorted(set(order)), f"{name} ran out of order"
         tasks = await at.tasks()
-        assert [task["state"] for task in tasks] == ["done"] * TASKS
+        assert [task["state"] for task in tasks] == ["done"] * TASKS[store]
         assert {task["baton"] for task in tasks} == {task["queue"] for task in tasks} == {None}
         assert len(await at.facts(kind="run")) == len(await at.runs()) == 20
+        await at.world.close()
 
 
-@pytest.mark.parametrize("store", STORES)
+@pytest.mark.parametrize("store", TASKS)
 @given(seed=st.integers(0, 2**32))
 @settings(max_examples=EXAMPLES)
 def test_no_task_is_lost_doubled_or_out_of_order(store: str, seed: int) -> None:

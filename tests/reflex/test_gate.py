@@ -10,6 +10,7 @@ import pytest
 from onefold.reflex.findings import ReflexFinding
 from onefold.reflex.gate import Known, admit, drafted, known_to, look, roots
 from onefold.reflex.grammar import parse
+from onefold.reflex.seams import Query
 from onefold.reflex.selects import Selects, select
 from onefold.reflex.source import placed
 from onefold.reflex.templates import CelTransform
@@ -52,25 +53,17 @@ def test_a_selection_that_nobody_registered_is_refused_with_the_nearest() -> Non
         assert "'subscriptions.due'" in problem
 
 
-def test_the_parameters_of_a_selection_are_checked() -> None:
-    due = select.sql("subscriptions.due", "SELECT id FROM due WHERE month = :month", on="env:SHOP_DB")
+def test_a_select_of_ours_says_all_that_is_wrong_with_a_query() -> None:
+    @select("subscriptions.due")
+    async def due(query: Query) -> list[Any]:
+        return []
 
-    class Nowhere:
-        """A database that nobody asks."""
-
-    known = known_to({}, Selects([due], lambda on: Nowhere()), shape)  # type: ignore[arg-type, return-value]
-    known = Known(selects=known.selects, asks=known.asks)
-    month = {"$": "occurrence.key"}
-    (warned,) = found(
-        known, whole(select={"query": {"name": "subscriptions.due", "with": {"month": month}}, "mode": "batch"})
-    )
-    assert warned[0] == "select.query"
-    assert ":principal" in warned[1]
-    wrong = {"name": "subscriptions.due", "with": {"mnth": month, "principal": "studio_7"}}
-    told = dict(found(known, whole(select={"query": wrong, "mode": "batch"})))
-    assert "bound by the engine" in told["select.query.with.principal"]
-    assert "did you mean 'month'?" in told["select.query.with.mnth"]
-    assert "is missing" in told["select.query.with.month"]
+    known = known_to({"payments.charge": Act("payments.charge")}, Selects([due]), CelTransform())
+    assert found(known, whole()) == []
+    ((path, problem),) = found(known, whole(select={**EACH, "query": {"name": "subscription.due"}}))
+    assert (path, "did you mean 'subscriptions.due'?" in problem) == ("select.query.name", True)
+    ((path, _),) = found(known, whole(select={**EACH, "query": {"nam": "subscriptions.due"}}))
+    assert path == "select.query"
 
 
 def test_a_query_is_nobodys_business_where_selections_have_no_names() -> None:

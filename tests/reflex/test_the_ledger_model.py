@@ -29,13 +29,15 @@ from onefold.reflex.words import OnRun, OnSignal, Selection, Signal
 from onefold.terms.errors import BadArguments
 from onefold.terms.instant import Instant, down
 from onefold.testing.store_suite.ground import Disk, Kill, quietly, turns
-from tests.reflex.ground import STORES, Act, At, opener, reflex
+from tests.reflex.ground import Act, At, reflex
+from tests.reflex.stores import OPENINGS
 
 EXAMPLES = 300 if os.environ.get("ONEFOLD_DEEP") else 8
 STEPS = 30
 DAY = 86_400_000
 EACH = Selection({"from": "three"}, "each", "id")
 UNITS = ("u1", "u2", "u3")
+NAMES = ("any", "serial")
 ENDED = ("done", "failed", "parked")
 REFLEXES = [
     reflex("any", OnSignal("any"), select=EACH, retry_max=0),
@@ -64,7 +66,8 @@ class Ledger(RuleBasedStateMachine):
         self.run(self._open())
 
     async def _open(self) -> None:
-        self.at = At(opener(self.store, Path(self.folder), lambda: down(self.at.now)))
+        opening = OPENINGS[self.store](Path(self.folder))
+        self.at = At(lambda failpoint: opening(failpoint=failpoint))
         self.at.rows.tables["three"] = [{"id": unit} for unit in UNITS]
         self.at.acts = {"act": Act(does=self._act), "digest": Act("digest")}
         self.engines = [await self.at.engine() for _ in range(2)]
@@ -89,7 +92,7 @@ class Ledger(RuleBasedStateMachine):
 
     # --- what happens ------------------------------------------------------------------------
 
-    @rule(name=st.sampled_from(["any", "serial"]), key=st.sampled_from([None, "k1", "k2"]))
+    @rule(name=st.sampled_from(NAMES), key=st.sampled_from([None, "k1", "k2"]))
     def ingest(self, name: str, key: str | None) -> None:
         fact = Signal(name, None, dedupe_key=key)
         kept = self.run(self.engines[0].ingest(fact, now=self.at.now))
@@ -137,9 +140,18 @@ class Ledger(RuleBasedStateMachine):
 
         self.run(answered())
 
-    @rule(which=st.integers(0, 1), end=st.sampled_from(["return", "raise", "emit"]))
-    def an_answer_comes_late(self, which: int, end: str) -> None:
+    @rule(
+        name=st.sampled_from(NAMES),
+        ends=st.lists(st.sampled_from(["raise", "raise", "return"]), min_size=1, max_size=3),
+    )
+    def some_fail(self, name: str, ends: list[str]) -> None:
+        self.ingest(name, None)
+        self.advance(0, 6, ends)
+
+    @rule(name=st.sampled_from(NAMES), which=st.integers(0, 1), end=st.sampled_from(["return", "raise", "emit"]))
+    def an_answer_comes_late(self, name: str, which: int, end: str) -> None:
         """One engine falls silent with what it claimed, the other takes it over, and then the first one answers."""
+        self.ingest(name, None)
         self.advance(which, 2, ["emit hang", "hang"])
         self.time_passes(61_000)
         self.advance(1 - which, 1, [end])
@@ -149,9 +161,15 @@ class Ledger(RuleBasedStateMachine):
     def time_passes(self, ms: int) -> None:
         self.at.later(milliseconds=ms)
 
-    @rule(point=st.sampled_from(["statement", "before-commit", "after-commit"]), hit=st.integers(1, 25))
-    def the_process_ends(self, point: str, hit: int) -> None:
+    @rule(
+        name=st.sampled_from(NAMES),
+        point=st.sampled_from(["statement", "statement", "before-commit", "after-commit"]),
+        hit=st.integers(1, 40),
+    )
+    def the_process_ends(self, name: str, point: str, hit: int) -> None:
         """In the midst of an advance, at some statement; with it ends all that hung."""
+        self.ingest(name, None)
+        hit = hit if point == "statement" else hit % 5 + 1
 
         async def crash() -> None:
             await self._abandon()
@@ -279,12 +297,17 @@ class OnSqlite(Ledger):
     store = "sqlite"
 
 
-MACHINES: dict[str, type[Ledger]] = {"memory": Ledger, "sqlite": OnSqlite}
+class OnPostgres(Ledger):
+    store = "postgres"
 
 
-@pytest.mark.parametrize("store", STORES)
+MACHINES: dict[str, type[Ledger]] = {"memory": Ledger, "sqlite": OnSqlite, "postgres": OnPostgres}
+
+
+@pytest.mark.parametrize("store", MACHINES)
 def test_the_ledger_is_true_after_whatever_happened(store: str) -> None:
-    run_state_machine_as_test(MACHINES[store], settings=settings(max_examples=EXAMPLES, stateful_step_count=STEPS))
+    few = max(1, EXAMPLES // 8) if store == "postgres" else EXAMPLES
+    run_state_machine_as_test(MACHINES[store], settings=settings(max_examples=few, stateful_step_count=STEPS))
 
 
 # --- its teeth ----------------------------------------------------------------------------------

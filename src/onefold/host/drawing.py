@@ -39,7 +39,7 @@ def drawn(parts: Iterable[object]) -> Drawn:
     only_named = cast(
         Core, SimpleNamespace(catalog=known)
     )  # nothing of it is run: names and writes are all that counts
-    own = [*standing(only_named, _never, _never), *(_Named(name) for name in (HTTP, NOTIFY))]
+    own = [*standing(only_named, _never, _never, _never), *(_Named(name) for name in (HTTP, NOTIFY))]
     seams = Seams(only_named, _Named)
     selects = seams.selects()
     language = CelTransform().findings if all(part.transform is None for part in known.reflexes) else None

@@ -83,7 +83,7 @@ class Host(
         self._secrets = signing
         self._chance = chance
         self._live = Live(clock)
-        self._reflexing = Reflexing(self._core, self._live, self.start, self.run_send)
+        self._reflexing = Reflexing(self._core, self._live, self.start, self.run_send, self._post)
         self._counted = (-COUNTED_MS, 0)
 
     @cached_property
@@ -92,6 +92,9 @@ class Host(
         from onefold.host.cells import CellVerbs
 
         return CellVerbs(self._core, self._chance, self.actors)
+
+    async def _post(self, shape: str, id: str, source: str, *, key: str, caller: Caller) -> Any:
+        return await self.cells.post(shape, id, source, key=key, caller=caller)
 
     @property
     def signing(self) -> Sequence[bytes]:

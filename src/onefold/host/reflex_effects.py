@@ -1,6 +1,6 @@
 """host.reflex_effects - the effects that exist by themselves: a module, an actuator, a port of the same app.
 
-For: `deliver.<module>` `call.<actuator>` `event.<actuator>` `send.<port>`, each under the task's own key and principal;
+For: `deliver.<module>` `call.<actuator>` `event.<actuator>` `post.<Shape>` `send.<port>`, each under the task's own key and principal;
 and any effect as the host runs it, seen by whoever watches and stood in for by tests.
 Never: acts as another than the reflex's principal; waits for a run to end; offers a port that cannot be asked twice.
 Was wrong once: the input told from the key. A retry saw another `now` in its template, and was a conflict with itself:
@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Any, Final
 
@@ -30,6 +31,7 @@ from onefold.terms.limits import MAX_ID_BYTES
 CALL: Final = "call."
 EVENT: Final = "event."
 SEND: Final = "send."
+POST: Final = "post."
 _SHORT: Final = 120  # of a key in a line
 _CREATES: Final = re.compile(r"\s*create\s+table\s+(?:if\s+not\s+exists\s+)?[\"'`\[]?(\w+)", re.IGNORECASE)
 
@@ -92,13 +94,15 @@ class Watched:
         return output
 
 
-def standing(core: Core, start: Starting, send: Starting) -> Iterator[Effect]:
-    """The effects of an app's parts. `start` and `send`: the host's verbs for runs."""
+def standing(core: Core, start: Starting, send: Starting, post: Starting) -> Iterator[Effect]:
+    """The effects of an app's parts. `start` and `send`: the host's verbs for runs; `post`: that for cells."""
     for module in core.catalog.modules.values():
         yield _deliver(core, module)
     for actuator in core.catalog.actuators.values():
         yield _call(actuator, start)
         yield _event(actuator, send)
+    for shape in core.catalog.cells:
+        yield _post(shape, post)
     for port in core.catalog.ports.values():
         if port.promise in ("dedupes", "lookup"):
             yield _send(core, port)
@@ -179,6 +183,33 @@ def _event(actuator: Actuator[Any, Any], send: Starting) -> Effect:
         return f"send {name} to {input.get('key', run)} of {actuator.name}"
 
     return Standing(EVENT + actuator.name, event, show, ())
+
+
+def _post(shape: str, post: Starting) -> Effect:
+    """A program into the box of a cell, {"id", "program"}: run in its turn, once for each task."""
+
+    def read(input: Json) -> tuple[str, str]:
+        known = ("id", "program")
+        given = input if isinstance(input, dict) else {}
+        faults = [
+            Fault(name, f"is not a field here; there are {', '.join(known)}") for name in given if name not in known
+        ]
+        faults += [Fault(name, "must be text") for name in known if not isinstance(given.get(name), str)]
+        if faults:
+            raise BadArguments(faults, nothing_was="posted")
+        return given["id"], given["program"]
+
+    async def posted(task: Task, input: Json) -> Json:
+        id, program = read(input)
+        key = _within(task.key)
+        with suppress(KeyConflict):  # an earlier attempt posted it, by another `now` in its template
+            await post(shape, id, program, key=key, caller=_caller(task))
+        return {"outcome": "posted", "id": key}
+
+    def show(input: Json) -> str:
+        return f"post to {shape} {read(input)[0]!r}"
+
+    return Standing(POST + shape, posted, show, ())
 
 
 def _send(core: Core, port: Port[Any, Any]) -> Effect:

@@ -41,12 +41,13 @@ log = logging.getLogger("onefold.reflexes")
 class Reflexing:
     """What an app has of reflexes. Opened with its host."""
 
-    def __init__(self, core: Core, live: Live, start: Starting, send: Starting) -> None:
-        """`start` and `send`: the host's verbs for runs, for the effects that use them."""
+    def __init__(self, core: Core, live: Live, start: Starting, send: Starting, post: Starting) -> None:
+        """`start` and `send`: the host's verbs for runs, `post` that for cells, for the effects that use them."""
         self._core = core
         self._live = live
         self._start = start
         self._send = send
+        self._post = post
         self._engine: Engine | None = None
         self._driver: Driver | None = None
         self._looked = -1  # the beat at which was looked for what is parked
@@ -134,7 +135,7 @@ class Reflexing:
         """Those of the parts, and those that exist by themselves. Raises: LoadRefused for a name that both have."""
         from onefold.host.reflex_seams import Seams
 
-        own = [*standing(self._core, self._start, self._send), *self.outward()]
+        own = [*standing(self._core, self._start, self._send, self._post), *self.outward()]
         return watched(Seams(self._core).effects(own).values(), self._core, self._done)
 
     def rest(self) -> None:

@@ -25,9 +25,6 @@ from onefold.terms.limits import MAX_FAULTS
 FreeNames: TypeAlias = "Callable[[Json, str, Sequence[str]], Iterable[Finding]]"
 """What is wrong with a template: the template, the path that stands before each `where`, the names it may use."""
 
-Asks: TypeAlias = "Callable[[Json, str, Principal], Iterable[Finding]]"
-"""What is wrong with a query of a selection that exists: the query, its path, who will ask."""
-
 Placed: TypeAlias = "tuple[Json, str]"
 """A definition, and where it came from: `billing.json[2]`."""
 
@@ -42,14 +39,15 @@ ENOUGH: Final = 2 * MAX_FAULTS
 class Known:
     """What definitions may name. None: nobody knows, so it is not checked, as when a file alone is looked at.
 
-    effects: by name. selects: names of queries, where a query is `{"name": …}`. free_names: see `FreeNames`; None
-    where templates are not ours to read. asks: see `Asks`.
+    effects: by name. selects: names of queries, where a query is `{"name": …}`. queries: what is wrong with a query,
+    told the path that stands before each `where`, and whose reflex it is; it says more than `selects`. free_names: see
+    `FreeNames`; None where templates are not ours to read.
     """
 
     effects: Mapping[str, Effect] | None = None
     selects: Collection[str] | None = None
     free_names: FreeNames | None = None
-    asks: Asks | None = None
+    queries: Callable[[Json, str, Principal], Iterable[Finding]] | None = None
 
 
 NOTHING: Final = Known()
@@ -71,13 +69,23 @@ class Names(Protocol):
     def names(self) -> Collection[str]: ...
 
 
+@runtime_checkable
+class Asks(Protocol):
+    """A select that can say what is wrong with a query before it is asked."""
+
+    def findings(self, query: Json, path: str, principal: Principal, /) -> Iterable[Finding]: ...
+
+
 def known_to(effects: Mapping[str, Effect], select: Select | None, transform: Transform) -> Known:
     """What an engine with these parts lets definitions name. A bare function for a part says nothing about it."""
-    names: Collection[str] | None = ()
-    if select is not None:
-        names = select.names if isinstance(select, Names) else None
-    checks: Asks | None = getattr(select, "findings", None)
-    return Known(effects, names, transform.findings if isinstance(transform, Finds) else None, checks)
+    names: Collection[str] | None = () if select is None else None
+    queries = None
+    part: object = select
+    if isinstance(part, Names):
+        names = part.names
+    if isinstance(part, Asks):
+        queries = part.findings
+    return Known(effects, names, transform.findings if isinstance(transform, Finds) else None, queries)
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,26 +156,27 @@ def named(reflex: Reflex, source: str, known: Known, wrong: Sequence[Finding] = 
     if known.effects is not None and "effect" not in unread and reflex.effect not in known.effects:
         problem = f"there is no effect {reflex.effect!r}{meant(reflex.effect, known.effects)}"
         found.append(finding(source, reflex.id, "effect.name", problem))
-    if known.selects is not None and reflex.select is not None and "select" not in unread:
-        found.extend(_asked(reflex, reflex.select.query, source, known))
+    query = None if reflex.select is None else reflex.select.query
+    if query is not None and "select" not in unread and known.queries is not None:
+        found.extend(_taken(item, source, reflex) for item in known.queries(query, "select.query", reflex.principal))
+    elif query is not None and "select" not in unread and known.selects is not None:
+        found.extend(_asked(reflex, query, source, known.selects))
     if known.free_names is None:
         return found
-    query = None if reflex.select is None else reflex.select.query
     for path, template in (("select.query", query), ("when", reflex.when), ("effect.input", reflex.input)):
         if template is not None:
             names = ROOTS if unread & {"on", "select"} else roots(reflex, path)
-            found.extend(_said(known.free_names(template, path, names), reflex, source, rule="template"))
+            for item in known.free_names(template, path, names):
+                found.append(_taken(item, source, reflex, rule="template"))
     return found
 
 
-def _said(items: Iterable[Finding], reflex: Reflex, source: str, *, rule: str = "reflex") -> Iterator[Finding]:
-    """What a seam found, with the definition in which it stands."""
-    for item in items:
-        yield finding(source, reflex.id, item.where, item.problem, warns=item.level != "refused", rule=rule)
+def _taken(item: Finding, source: str, reflex: Reflex, rule: str = "reflex") -> Finding:
+    """A finding of a part, whose `where` is the place in the definition."""
+    return finding(source, reflex.id, item.where, item.problem, warns=item.level != "refused", rule=rule)
 
 
-def _asked(reflex: Reflex, query: Json, source: str, known: Known) -> Iterator[Finding]:
-    selects = known.selects or ()
+def _asked(reflex: Reflex, query: Json, source: str, selects: Collection[str]) -> Iterator[Finding]:
     name = query.get("name") if isinstance(query, dict) else None
     if not isinstance(name, str):
         problem = f'names no selection; write {{"name": "...", "with": {{}}}}{meant("", selects)}'
@@ -175,8 +184,6 @@ def _asked(reflex: Reflex, query: Json, source: str, known: Known) -> Iterator[F
     elif name not in selects:
         problem = f"there is no selection {name!r}{meant(name, selects)}"
         yield finding(source, reflex.id, "select.query.name", problem)
-    elif known.asks is not None:
-        yield from _said(known.asks(query, "select.query", reflex.principal), reflex, source)
 
 
 def roots(reflex: Reflex, path: str) -> tuple[str, ...]:

@@ -99,8 +99,10 @@ def loading(reflexes: Iterable[Reflex], at: Instant) -> Body[int]:
     coming = {reflex.id: reflex for reflex in sorted(reflexes, key=lambda reflex: reflex.id)}
 
     def body() -> Generator[tuple[Verb, ...], tuple[Answer, ...], Last[int]]:
-        # The set's row first, as everybody locks it; then all others, since who left must be found too.
-        _, rows = yield Append(STATE, [_NONE]), Query(STATE, order=("reflex",), lock="update")
+        # The set's row first, as everybody locks it, in a question of its own: another asked together with it would
+        # not see the rows that whoever held the lock has added. Then all others, since who left must be found too.
+        first = Query(STATE, on=STATE.key, keys=[(SET,)], lock="update")
+        _, _, rows = yield Append(STATE, [_NONE]), first, Query(STATE, order=("reflex",), lock="update")
         old = {cast("str", row[0]): row for row in rows}
         whole = old.pop(SET)
         generation = cast("int", whole[_GEN])

@@ -48,6 +48,9 @@ SETTINGS: Mapping[str, str] = {
     # one that reads them whole.
     "plan_cache_mode": "force_generic_plan",
     "enable_seqscan": "off",
+    "enable_hashjoin": "off",
+    "enable_mergejoin": "off",
+    "enable_bitmapscan": "off",
     "jit": "off",
 }
 _PREPARE = (

@@ -16,7 +16,7 @@ from onefold.terms.errors import OnefoldError, StoreUnavailable
 STORE = "postgres"
 MET = "23505"
 AGAIN = frozenset(("40001", "40P01", "55P03"))  # a conflict, a deadlock, a lock that was not to be had in time
-_ROW = ("22", "23", "OF")  # classes that say: this row does not fit
+_ROW = ("22", "23", "54", "OF")  # classes that say: this row does not fit
 
 _WHY: Mapping[str, str] = {
     "25006": "its server only reads now; is it a replica, or was it made read-only?",

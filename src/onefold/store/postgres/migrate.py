@@ -11,7 +11,7 @@ import hashlib
 from collections.abc import Sequence
 from typing import Any
 
-from onefold.store.contract import Schema
+from onefold.store.contract import Create, Schema
 from onefold.store.postgres import ddl
 from onefold.store.postgres.arrays import scalar
 from onefold.store.postgres.cluster import BEGINNING
@@ -59,14 +59,16 @@ async def migrate(wire: Wire, schemas: Sequence[Schema], within: str, server: Se
     ]
     await wire.send(begin)
     if not await there(wire, within):
-        made = [Statement(text.encode()) for text in ddl.own(within)]
+        own = [Statement(text.encode()) for text in ddl.own(within)]
         start = BEGINNING.format(quoted(within)).encode()
-        made.append(Statement(start, [server.system.encode(), scalar("int", server.timeline)]))
-        await wire.send(made)
+        own.append(Statement(start, [server.system.encode(), scalar("int", server.timeline)]))
+        await wire.send(own)
     applied, shown = await _state(wire, within)
     for schema, steps in [(s, missing(s, applied, within)) for s in schemas]:
         declared = {table.name: table for table in schema.tables}
         texts = [text for one in steps for step in one.steps for text in ddl.changed(step, declared, within)]
+        made = [step.table.name for one in steps for step in one.steps if isinstance(step, Create)]
+        texts += [text for name in made for text in ddl.ballast(declared[name], within)]
         if not _newer(schema, applied):
             for view, text in _views(schema, within):
                 if shown.get(view.name) != _mark(text):

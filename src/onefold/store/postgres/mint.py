@@ -18,7 +18,8 @@ from onefold.store.postgres.failing import STORE
 from onefold.terms.errors import OnefoldError, StoreUnavailable
 
 AHEAD = 2  # blocks kept; why: more than the 512 turns of a commit with all they owe can use up before the next arrive
-_MOST = 16
+MOST = 16
+_FARTHEST = 300_000  # blocks that are passed over at once, for a number that nobody minted
 
 Fetch = Callable[[str, int], Awaitable[list[int]]]
 
@@ -27,17 +28,18 @@ class Numbers:
     """The numbers of one world, by table."""
 
     def __init__(self, fetch: Fetch) -> None:
-        """`fetch`: the first numbers of so many new blocks of a table."""
+        """`fetch`: the first numbers of the last `AHEAD` of so many new blocks of a table, at least."""
         self._fetch = fetch
         self._blocks: dict[str, deque[range]] = {}
         self._wants: dict[str, int] = {}
+        self._last: dict[str, int] = {}
         self._coming: dict[str, asyncio.Task[None]] = {}
 
     def mint(self, table: str) -> int:
         """The next number. Raises: StoreUnavailable when more were used at once than were fetched; more come."""
         blocks = self._blocks[table]
         if not blocks:
-            self._wants[table] = min(_MOST, 2 * self._wants[table])
+            self._wants[table] = min(MOST, 2 * self._wants[table])
             self._more(table)
             raise StoreUnavailable(STORE, "the numbers for its rows ran out before new ones arrived")
         block = blocks[0]
@@ -60,17 +62,26 @@ class Numbers:
 
     async def above(self, table: str, number: int) -> None:
         """From now on this table's numbers are above `number`. Raises: StoreUnavailable."""
-        blocks = self._blocks[table]
-        for _ in range(3):  # what was on its way already may be older than what was read
-            while blocks and blocks[0].start <= number:
-                block = blocks.popleft()
-                if block.stop - 1 > number:
-                    blocks.appendleft(range(number + 1, block.stop))
-            if blocks:
+        for tried in range(4):
+            if self._raised(table, number):
+                self._wants[table] = min(self._wants[table], MOST)
                 return
+            if tried == 2:  # what was on its way when it was read has come: somebody wrote a number that nobody minted
+                gap = max(0, number - self._last[table]) // BLOCK
+                self._wants[table] = min(_FARTHEST, gap + AHEAD)
             self._more(table)
             await asyncio.shield(self._coming[table])
         raise StoreUnavailable(STORE, "the numbers for its rows ran out before new ones arrived")
+
+    def _raised(self, table: str, number: int) -> bool:
+        """Let go of what is not above it. Returns: whether anything is left."""
+        blocks = self._blocks[table]
+        while blocks and blocks[0].start <= number:
+            block = blocks.popleft()
+            self._last[table] = block.stop
+            if block.stop - 1 > number:
+                blocks.appendleft(range(number + 1, block.stop))
+        return bool(blocks)
 
     def behind(self, table: str, number: int) -> bool:
         """Whether the next number would not be above this one."""
@@ -80,19 +91,19 @@ class Numbers:
     def close(self) -> None:
         for task in self._coming.values():
             task.cancel()
-        self._coming.clear()
 
     def _more(self, table: str) -> None:
         if table not in self._coming:
-            task = self._coming[table] = asyncio.get_running_loop().create_task(self._fill(table))
-            task.add_done_callback(lambda _: self._coming.pop(table, None))
+            self._coming[table] = asyncio.get_running_loop().create_task(self._fill(table))
 
     async def _fill(self, table: str) -> None:
         try:
             first = await self._fetch(table, self._wants[table])
+            self._blocks[table].extend(map(_block, first))
         except OnefoldError:
-            return  # whoever needs a number before the next try is told
-        self._blocks[table].extend(map(_block, first))
+            pass  # whoever needs a number before the next try is told
+        finally:
+            del self._coming[table]
 
 
 def _block(first: int) -> range:

@@ -3,7 +3,8 @@
 For: one text per shape of a verb. Every value is a bound parameter, `$1` the space; only declared names, which are
 code and checked by `store.schema`, become part of a text.
 Never: runs anything; writes DDL (ddl does).
-Was wrong once: `on conflict do nothing`, then a look at who holds the key. Between the two somebody removed it.
+Was wrong once: rows locked and found by their place (`ctid`), then updated there. Whoever waited for the lock found the
+new place, which the update's own snapshot did not see yet: an increment was lost, and nobody was told.
 """
 
 from __future__ import annotations
@@ -57,8 +58,8 @@ class Texts:
         return [self._columns[c].kind for c in columns]
 
     def _held(self, rows: str, columns: Sequence[str], wants: str, more: str = "", lock: str = "") -> str:
-        """`rows` of `u`, each with the row as `x` whose `columns` are c0, c1, .. Looked at one by one, by an index:
-        `offset 0` keeps it from becoming a join, which was planned when the table was empty to read all of it."""
+        """`rows` of `u`, each with the row as `x` whose `columns` are c0, c1, .. `offset 0` keeps it from becoming a
+        join: one row is looked up at a time, by an index."""
         same = "".join(f" and t.{quoted(c)}=u.c{i}" for i, c in enumerate(columns))
         look = f"select {wants} from {self.name} t where {_MINE}{same}{more}{lock} offset 0"
         return f"{rows} cross join lateral ({look}) x"
@@ -100,18 +101,26 @@ class Texts:
         """`new`: columns, and how each is set (see `_set`)."""
         key = self._table.key
         kinds = self._kinds_of([*key, *expected, *(c for c, _ in new)])
-        first = len(key)
-        more = "".join(f" and t.{quoted(c)} is not distinct from u.c{first + i}" for i, c in enumerate(expected))
-        first += len(expected)
-        rows, lock = unnested(kinds, numbered=True), " for no key update of t"
+        first = len(key) + len(expected)
+        same = "".join(f" and t.{quoted(c)} is not distinct from u.c{len(key) + i}" for i, c in enumerate(expected))
         if not new:
-            return f"select u.i,x.* from {self._held(rows, key, self.all, more, lock)}"
-        sets = ",".join(self._set(c, how, f"k.c{first + i}") for i, (c, how) in enumerate(new))
-        found = f"select u.*,x.at from {self._held(rows, key, 't.ctid as at', more, lock)}"
+            rows = self._held(unnested(kinds, numbered=True), key, self.all, same, " for no key update of t")
+            return f"select u.i,x.* from {rows}"
+        sets = ",".join(self._set(c, how, f"u.c{first + i}") for i, (c, how) in enumerate(new))
         return (
-            f"with k as materialized ({found}) update {self.name} as t set {sets} from k where t.ctid=k.at"
-            f" returning k.i,{self.all}"
+            f"with {self._given(unnested(kinds, numbered=True))} update {self.name} as t set {sets} from u"
+            f" where {self._joined('u')}{same} returning u.i,{self.all}"
         )
+
+    def _given(self, rows: str) -> str:
+        """The rows `u`, each with the space."""
+        return f"u as materialized (select $1::int4 as space,u.* from {rows})"
+
+    def _joined(self, to: str, letter: str = "c") -> str:
+        """By key, in words that leave one way to do it: for each row, the index. Any other way to join may read all of
+        a space, or of the table, and be chosen while that is small."""
+        same = "".join(f" and t.{quoted(k)}=any(array[{to}.{letter}{i}])" for i, k in enumerate(self._table.key))
+        return f"t.space=any(array[{to}.space]){same}"
 
     def _set(self, column: str, how: str, value: str) -> str:
         """`how`: value, inc (add to it), now (add to the clock)."""
@@ -126,20 +135,20 @@ class Texts:
     ) -> str:
         """As `find`; the new values are bound behind the limit."""
         key = self._table.key
-        wants = listed(list(dict.fromkeys(o.lstrip("-") for o in order)), "t.")
-        wants = f"t.ctid as at{',' if wants else ''}{wants}"
+        keys = ",".join(f"t.{quoted(k)} as k{i}" for i, k in enumerate(key))
+        sorts = listed(list(dict.fromkeys(o.lstrip("-") for o in order)), "t.")
+        wants = f"t.space,{keys}{',' if sorts else ''}{sorts}"
         found, first = self.find(spread, where, order, wants=wants, lock=" for update of t skip locked")
         sets = ",".join(self._set(c, how, f"${first + i}::{self._kind(c)}") for i, (c, how) in enumerate(new))
         return (
-            f"with c as materialized ({found}), o as materialized (select c.at,row_number() over () as i from c)"
+            f"with c as materialized ({found}), o as materialized (select c.*,row_number() over () as i from c)"
             f" update {self.name} as t set {sets or f'{quoted(key[0])}=t.{quoted(key[0])}'} from o"
-            f" where t.ctid=o.at returning o.i,{self.all}"
+            f" where {self._joined('o', 'k')} returning o.i,{self.all}"
         )
 
     def remove(self) -> str:
-        key = self._table.key
-        found = self._held(unnested(self._kinds_of(key)), key, "t.ctid as at", lock=" for update of t")
-        return self._gone("using k where t.ctid=k.at", f"k as materialized (select x.at from {found}),")
+        rows = unnested(self._kinds_of(self._table.key))
+        return self._gone(f"using u where {self._joined('u')}", f"{self._given(rows)},")
 
     def remove_where(self, where: Sequence[Condition]) -> str:
         conditions, _ = self._filtered(where, 2)

@@ -255,7 +255,14 @@ class Together:
             self._out = []
             if self._begun:
                 await self._engine.leave()
-            return
+        elif not self._begun and not any(sending.statements for sending in self._out):
+            await self._answers(wire)  # nobody writes anything
+        else:
+            await self._commit(wire)
+            await self._answers(wire)
+
+    async def _commit(self, wire: Wire) -> None:
+        """Returns when it committed. Raises: _Fell, Unusable, Lost; OSError of a failpoint."""
         if self._fail is not None:
             self._fail("before-commit")
         self._out.append(_Sending(None, None, [_NUMBER, _COMMIT]))
@@ -284,7 +291,6 @@ class Together:
             raise Lost(unavailable("01"))
         if results is not None:
             self._engine.reached(_number(results, before))
-        await self._answers(wire)
 
     async def _find_out(self, results: Sequence[Any], before: int, gone: Gone) -> None:
         """COMMIT was sent and its answer lost. Returns when it committed. Raises: Unusable, Lost."""

@@ -212,6 +212,9 @@ class Wire:
                     self._heard(self._trips[0], result)
                 elif self._pg.status == _BAD:
                     break
+            if not self._trips:  # at rest the driver reads what the server says last only where it is asked
+                self._pg.get_result()
+                self._pg.is_busy()
         except psycopg.Error:
             self.drop()
         else:

@@ -24,7 +24,7 @@ from onefold.store.postgres.engine import SETTLE_S, Engine
 from onefold.store.postgres.failing import faulty, unavailable
 from onefold.store.postgres.hold import PATIENCE_S, Hold
 from onefold.store.postgres.lane import Lane
-from onefold.store.postgres.mint import Numbers
+from onefold.store.postgres.mint import MOST, Numbers
 from onefold.store.postgres.plan import Plan
 from onefold.store.postgres.reader import Reader
 from onefold.store.postgres.wire import Gone, Statement, Stopped, Wire
@@ -197,9 +197,12 @@ class PostgresWorld:
         self._reader.drop()
 
     async def _blocks(self, table: str, count: int) -> list[int]:
-        text = f"select nextval('{sequence(self._within, table)}') from generate_series(1,{count:d})"
+        text = (
+            f"select n from (select nextval('{sequence(self._within, table)}') as n from generate_series(1,{count:d})) x"
+            f" order by n desc limit {MOST}"
+        )
         (found,) = await self._reader.rows([Statement(text.encode())])
-        return [row[0] for row in found]
+        return sorted(row[0] for row in found)
 
     def _name(self, query: Query) -> bytes:
         return f'"{self._within}"."{query.table.name}"'.encode()
