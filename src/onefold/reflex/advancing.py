@@ -103,8 +103,9 @@ class Advance:
         if not rows:
             self._parts.backlog.matched(0, more=False)
             return
-        armed = await self._armed(loaded)
-        decided = [self._heard(loaded, row, armed) for row in rows]
+        facts = [_read(row) for row in rows]
+        armed = await self._armed(loaded, [fact for fact in facts if isinstance(fact, Fact)])
+        decided = [self._heard(loaded, row, fact, armed) for row, fact in zip(rows, facts, strict=True)]
         body = match.matching(loaded, decided, self._now, self._parts.ceiling, self._mint(REFLEX_RUN))
         matched = await committed(self._space, body)
         self._parts.backlog.matched(matched.facts, more=len(rows) >= self._limit)
@@ -112,12 +113,10 @@ class Advance:
         self._moved |= matched.facts > 0
         self._events.extend(matched.parked)
 
-    def _heard(self, loaded: Loaded, row: Row, armed: Mapping[str, int]) -> match.Heard:
+    def _heard(self, loaded: Loaded, row: Row, fact: Fact | str, armed: Mapping[str, int]) -> match.Heard:
         """Who hears a fact. One that cannot be read stops no other: it waits for a person."""
-        try:
-            fact = intake.fact_of(row)
-        except OnefoldError as damaged:
-            return match.unread(row, str(damaged))
+        if isinstance(fact, str):
+            return match.unread(row, fact)
         return match.Heard(fact.n, fact, self._wakes(loaded, fact, armed))
 
     def _wakes(self, loaded: Loaded, fact: Fact, armed: Mapping[str, int]) -> tuple[Reflex, ...]:
@@ -135,14 +134,17 @@ class Advance:
             self._events.append(f"{reflex.id} did not hear {fact_id(fact.n)}: {why}")
             return why
 
-    async def _armed(self, loaded: Loaded) -> Mapping[str, int]:
-        """Since when each reflex is armed: asked once for each set that is loaded."""
+    async def _armed(self, loaded: Loaded, facts: Sequence[Fact]) -> Mapping[str, int]:
+        """Since when each reflex is armed that may hear these. Asked once for each, as long as the set is the same."""
         generation, armed = self._parts.armed
         if generation != loaded.generation:
-            keys = [(id,) for id in loaded.by_id]
-            (rows,) = await self._space.look(Query(STATE, on=STATE.key, keys=keys))
-            armed = {str(row[STATE.at["reflex"]]): int(row[STATE.at["armed_at"]]) for row in rows}
+            armed = {}
             self._parts.armed = (loaded.generation, armed)
+        watching = {r.id for fact in facts for r in loaded.watching(fact.kind, fact.subject, fact.principal)}
+        unknown = sorted(watching - armed.keys())
+        if unknown:
+            (rows,) = await self._space.look(Query(STATE, on=STATE.key, keys=[(id,) for id in unknown]))
+            armed |= {str(row[STATE.at["reflex"]]): int(row[STATE.at["armed_at"]]) for row in rows}
         return armed
 
     # --- fan-out ----------------------------------------------------------------------------------
@@ -232,6 +234,14 @@ class Advance:
 
     def _count(self, what: str, by: int) -> None:
         self._counts[what] = self._counts.get(what, 0) + by
+
+
+def _read(row: Row) -> Fact | str:
+    """The fact of a row, or why nobody here can read it."""
+    try:
+        return intake.fact_of(row)
+    except OnefoldError as damaged:
+        return str(damaged)
 
 
 async def _all(act: Callable[[Any], Awaitable[T]], items: Sequence[Any]) -> list[T]:
