@@ -1,4 +1,4 @@
-"""Every scenario of automations runs over every store."""
+"""Every scenario of automations runs over every store; a file that has no fixture `at` of its own over these."""
 
 from __future__ import annotations
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import Callable, Coroutine
 from datetime import timedelta
 from typing import Any
@@ -12,10 +11,10 @@ import pytest
 
 from onefold.testing.store_suite.ground import Kill, quietly
 from tests.reflex.flow import REFLEXES, check, send, stub
-from tests.reflex.ground import STORES, T0, At, ground
+from tests.reflex.ground import DEEP, EVERY_STORE, T0, At, ground
 
 END = T0 + timedelta(hours=6)
-STEP = {"memory": 2, "sqlite": 7}  # with ONEFOLD_DEEP: every place
+STEP = {"memory": 3, "sqlite": 13, "postgres": 40}  # with ONEFOLD_DEEP: every place
 
 
 class Death:
@@ -71,10 +70,10 @@ async def lives(store: str, hit: int) -> bool:
         return died
 
 
-@pytest.mark.parametrize("store", STORES)
+@pytest.mark.parametrize("store", EVERY_STORE)
 async def test_dying_at_any_failpoint_loses_and_repeats_nothing(store: str) -> None:
     async with quietly():
         hit = 1
         while await lives(store, hit):
-            hit += 1 if os.environ.get("ONEFOLD_DEEP") else STEP[store]
+            hit += 1 if DEEP else STEP[store]
     assert hit > 150, f"{hit} places"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
 from datetime import timedelta
 from typing import Any
 
@@ -14,10 +15,16 @@ from onefold.reflex.words import ByHand, OnSignal, OnWrite, Selection, Signal, W
 from onefold.store.contract import Last, Put, Refused
 from onefold.terms.errors import OnefoldError, StoreUnavailable
 from onefold.testing.store_suite.ground import turns
-from tests.reflex.ground import Act, At, reflex
+from tests.reflex.ground import EVERY_STORE, Act, At, ground, reflex, until
 
 PING = OnSignal("ping")
 EACH = Selection({"from": "due"}, "each", "id")
+
+
+@pytest.fixture(params=EVERY_STORE)
+async def at(request: pytest.FixtureRequest) -> AsyncIterator[At]:
+    async with ground(request.param) as found:
+        yield found
 
 
 async def fan_out(at: At, count: int, *, ids: Any = None, **given: Any) -> Engine:
@@ -66,11 +73,15 @@ async def test_each_is_written_down_as_soon_as_it_ends(at: At) -> None:
     at.act.does = does
     engine = await fan_out(at, 5)
     advance = asyncio.create_task(engine.advance(at.now))
-    await turns(60)
-    meanwhile, counted = await states(at), [run["done"] for run in await at.runs()]
-    let.set()
-    assert meanwhile == ["claimed", "done", "done", "done", "done"]
-    assert counted == [4]
+
+    async def four_are_done() -> bool:
+        return [run["done"] for run in await at.runs()] == [4]
+
+    try:
+        await until(four_are_done)
+        assert await states(at) == ["claimed", "done", "done", "done", "done"]
+    finally:
+        let.set()
     assert (await advance).executed == 5
     assert await states(at) == ["done"] * 5
 
@@ -171,8 +182,11 @@ async def test_an_advance_that_is_cut_off_leaves_its_tasks_to_lapse(at: At) -> N
     at.act.does = hangs
     engine = await fan_out(at, 1)
     advance = asyncio.create_task(engine.advance(at.now))
-    while not at.act.inputs:
-        await turns()
+
+    async def began() -> bool:
+        return bool(at.act.inputs)
+
+    await until(began)
     advance.cancel()
     await asyncio.gather(advance, return_exceptions=True)
     assert await states(at) == ["claimed"]

@@ -18,7 +18,7 @@ from onefold.terms.errors import StoreUnavailable
 from onefold.terms.instant import down, moment
 from onefold.testing.clock import VirtualClock
 from onefold.testing.store_suite.ground import turns
-from tests.reflex.ground import T0, Act, At, reflex
+from tests.reflex.ground import T0, Act, At, reflex, until
 
 PING = OnSignal("ping")
 DAILY = {"every": "day", "at": "03:00", "tz": "UTC"}
@@ -170,13 +170,16 @@ async def test_a_slow_effect_keeps_no_other_waiting(at: At) -> None:
         await at.signal(one.engine)
         await turns()
         await at.signal(one.engine, "pong")
-        await turns(40)
-        assert [run["state"] for run in await at.runs(reflex="b")] == ["settled"]
-        for _ in range(4):
+
+        async def are_settled(id: str) -> bool:
+            return [run["state"] for run in await at.runs(reflex=id)] == ["settled"]
+
+        try:
+            await until(lambda: are_settled("b"))
             one.clock.step_to(down(T0 + timedelta(hours=3)) + SOON_MS)
-            await turns(40)
-        assert [run["state"] for run in await at.runs(reflex="c")] == ["settled"]
-        let.set()
+            await until(lambda: are_settled("c"))
+        finally:
+            let.set()
         await one.rest()
 
 

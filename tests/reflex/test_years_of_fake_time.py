@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from collections import Counter
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -14,7 +13,7 @@ from hypothesis import strategies as st
 
 from onefold.almanac import clock_rule, occurrences
 from onefold.terms.instant import Instant, down, moment
-from tests.reflex.ground import STORES, At, ground, reflex
+from tests.reflex.ground import DEEP, EVERY_STORE, At, ground, reflex
 
 CLAUSES: list[dict[str, Any]] = [
     {"every": "day", "at": "02:30", "tz": "Europe/Vienna"},
@@ -24,7 +23,7 @@ CLAUSES: list[dict[str, Any]] = [
     {"cron": "0,30 2 * * sun", "tz": "Europe/Vienna"},
 ]
 BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
-EXAMPLES = 300 if os.environ.get("ONEFOLD_DEEP") else 8
+EXAMPLES = 300 if DEEP else 8
 hours = st.one_of(st.integers(-100, 1_000), st.integers(0, 30), st.just(9_000))
 steps = st.lists(
     st.tuples(st.sampled_from("advance advance advance pause resume".split()), hours, st.booleans()), max_size=14
@@ -89,7 +88,7 @@ async def settle(at: At, engine: Any) -> None:
     raise AssertionError("it never rests")
 
 
-@pytest.mark.parametrize("store", STORES)
+@pytest.mark.parametrize("store", EVERY_STORE[:2])
 @pytest.mark.parametrize("clause", CLAUSES, ids=lambda clause: clause.get("every", "cron"))
 @given(plan=steps)
 @settings(max_examples=EXAMPLES)
