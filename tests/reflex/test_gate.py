@@ -187,6 +187,20 @@ def test_a_draft_is_never_refused_and_says_all_that_is_wrong() -> None:
     assert drafted(plain(), Known(), Instant(0)).findings == ()
 
 
+def test_a_draft_is_looked_at_beside_what_it_would_join() -> None:
+    loaded = [parse(plain("a", {"fact": {"run": "b"}})), parse({**plain("other"), "as": "s"})]
+    draft = drafted(plain("b", {"fact": {"run": "a"}}), Known(), Instant(0), loaded)
+    assert [(item.level, "for ever" in item.problem) for item in draft.findings] == [("refused", True)]
+    assert drafted(plain("c", {"fact": {"run": "a"}}), Known(), Instant(0), loaded).findings == ()
+
+
+def test_a_draft_says_what_it_would_change_of_its_own_principals_reflex_alone() -> None:
+    loaded = [parse(plain("a", params={"n": 1})), parse({**plain("b", params={"n": 1}), "as": "s"})]
+    assert drafted(plain("a", params={"n": 2}), Known(), Instant(0), loaded).changes == ("params.n: 1 → 2",)
+    assert drafted(plain("b", params={"n": 2}), Known(), Instant(0), loaded).changes == ()
+    assert drafted(plain("new"), Known(), Instant(0), loaded).changes == ()
+
+
 def test_a_check_of_the_hosts_own_may_warn() -> None:
     def doubts(template: Json, path: str, known: Sequence[str]) -> Iterable[Finding]:
         return [Finding(path, f"sees {len(known)} names", "warning")]

@@ -145,6 +145,9 @@ async def test_a_draft_says_what_is_wrong_and_arms_nothing_and_a_set_may_be_put_
         assert "at" in draft["definition"]["on"]["clock"]
         (finding,) = [found for found in draft["findings"] if found["level"] == "refused"]
         assert (finding["reflex"], finding["path"]) == ("shop.thank", "effect.name")
+        for nothing in (5, "x", True):
+            told = await one.post("/reflexes/draft", nothing)
+            assert (told["definition"], len(told["findings"]), told["changes"]) == (nothing, 1, [])
         wrong = await one.asked("PUT", "/reflexes", [reflex(effect={"name": "thnk"}), {"id": "b"}])
         assert (wrong.status_code, wrong.json()["code"]) == (422, "load_refused")
         assert len(wrong.json()["findings"]) > 2

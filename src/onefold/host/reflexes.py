@@ -100,7 +100,7 @@ class ReflexVerbs:
     async def reflex_draft(self, definition: Json, *, caller: Caller) -> Draft:
         """What is wrong with a definition, with its timer anchored to now. Arms nothing, writes nothing."""
         engine = await self._reflexing.engine()
-        return engine.draft(definition, now=self._now())
+        return engine.draft(definition, self._now(), _whose(caller))
 
     async def reflexes_list(self, *, caller: Caller) -> list[ReflexRow]:
         """The loaded reflexes that the caller may see, by id."""

@@ -9,7 +9,7 @@ Was wrong once: arming as a verb. It changed a set in memory that the host's own
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from datetime import datetime
 
 from onefold.reflex import backfill, due, intake, watch, words
@@ -109,9 +109,12 @@ class Engine(Ledger):
         await self.adopt(stored.loaded())
         return True
 
-    def draft(self, definition: Json, now: datetime) -> Draft:
-        """A definition as it would be saved, with what is wrong with it. Arms nothing."""
-        return drafted(definition, self._known(), down(now, what="now"))
+    def draft(self, definition: Json, now: datetime, principals: Collection[Principal] | None = None) -> Draft:
+        """A definition as it would be saved, with what is wrong with it, and what it would change. Arms nothing.
+        `principals`: of whose loaded reflexes anything may be said; None for everybody's."""
+        known = () if self._loaded is None else self._loaded.by_id.values()
+        seen = [reflex for reflex in known if principals is None or reflex.principal in principals]
+        return drafted(definition, self._known(), down(now, what="now"), seen)
 
     async def difference(self, old: str, new: str) -> list[Change]:
         """What changed between two versions, as runs name them. Raises: NotFound for one that was never loaded."""

@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, field
 from typing import Final, Protocol, TypeAlias, runtime_checkable
 
+from onefold.reflex.difference import changes
 from onefold.reflex.findings import ReflexFinding, few_findings, finding, meant, refuse
 from onefold.reflex.grammar import anchored, examined
 from onefold.reflex.graph import Graph
@@ -139,13 +140,28 @@ def look(definitions: Iterable[Placed], known: Known = NOTHING, at: Instant | No
     return Admitted(graph.reflexes, (*wrong, *graph.findings(), *few_findings(warned)), graph)
 
 
-def drafted(definition: Json, known: Known, at: Instant) -> Draft:
-    """A draft as it would be saved, its timer anchored, with all that is wrong with it. Arms nothing, raises nothing."""
+def drafted(definition: Json, known: Known, at: Instant, beside: Iterable[Reflex] = ()) -> Draft:
+    """A draft as it would be saved, its timer anchored, with all that is wrong with it and with what it would join.
+    Arms nothing, raises nothing. `beside`: the loaded reflexes that its writer may see."""
     try:
         saved = anchored(definition, at)
     except LoadRefused as refused:
         return Draft(definition, refused.findings)
-    return Draft(saved, look([(saved, "")], known, at).findings)
+    reflex, wrong = examined(saved)
+    if reflex is None:
+        return Draft(saved, tuple(few_findings(wrong)))
+    found = [*wrong, *named(reflex, "", known, wrong)]
+    if wrong:
+        return Draft(saved, tuple(few_findings(found)))
+    own = [other for other in beside if other.principal == reflex.principal]
+    others = [other for other in own if other.id != reflex.id]
+    before = {str(item) for item in Graph(others, known.effects).findings()}
+    joined = Graph([*others, reflex], known.effects).findings()
+    found += [*_late(reflex, "", at), *(item for item in joined if str(item) not in before)]
+    changed = [
+        change for other in own if other.id == reflex.id for change in changes(other.definition, reflex.definition)
+    ]
+    return Draft(saved, tuple(few_findings(found)), tuple(map(str, changed)))
 
 
 def named(reflex: Reflex, source: str, known: Known, wrong: Sequence[Finding] = ()) -> list[Finding]:

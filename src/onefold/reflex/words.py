@@ -201,10 +201,12 @@ class Loaded:
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """A definition that arms nothing: its timer anchored, what is wrong with it beside it."""
+    """A definition that arms nothing: its timer anchored, what is wrong with it beside it, and what it would change of
+    the loaded reflex of its id, a line each."""
 
-    definition: Mapping[str, Json]
+    definition: Json
     findings: tuple[Finding, ...]
+    changes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

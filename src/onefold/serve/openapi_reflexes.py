@@ -125,6 +125,7 @@ SCHEMAS: Final[dict[str, Any]] = {
     ),
 }
 
+_LINES: Final = {"type": "array", "items": TEXT}
 _FINDINGS: Final = {"type": "array", "items": ref("schemas", "ReflexFinding")}
 _LIMIT, _AFTER = ref("parameters", "Limit"), ref("parameters", "After")
 
@@ -211,8 +212,8 @@ def _definitions() -> dict[str, Any]:
             "post": operation(
                 "draft_reflex",
                 "reflexes",
-                "What is wrong with a definition, its timer anchored to now. Arms nothing.",
-                of(["definition", "findings"], definition=_ANY, findings=_FINDINGS),
+                "What is wrong with a definition, its timer anchored to now, and what it would change. Arms nothing.",
+                of(["definition", "findings", "changes"], definition=_ANY, findings=_FINDINGS, changes=_LINES),
                 body=json_body(_ANY),
                 refused=("413", "422"),
             )

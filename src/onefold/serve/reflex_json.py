@@ -138,7 +138,8 @@ def loaded_json(loaded: Loaded) -> dict[str, Any]:
 
 
 def draft_json(draft: Draft) -> dict[str, Any]:
-    return {"definition": dict(draft.definition), "findings": [finding_json(one) for one in draft.findings]}
+    findings = [finding_json(one) for one in draft.findings]
+    return {"definition": draft.definition, "findings": findings, "changes": list(draft.changes)}
 
 
 def drawn_json(drawn: Drawn) -> dict[str, Any]:
