@@ -24,8 +24,9 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from onefold.reflex import claim, record, retention
 from onefold.reflex.advancing import committed
 from onefold.reflex.seams import Task
-from onefold.reflex.tables import REFLEX_RUN
+from onefold.reflex.tables import INTAKE, REFLEX_RUN, TASK
 from onefold.reflex.words import OnRun, OnSignal, Selection, Signal
+from onefold.store.contract import Last, Query
 from onefold.terms.errors import BadArguments
 from onefold.terms.instant import Instant, down
 from onefold.testing.store_suite.ground import Disk, Kill, quietly, turns
@@ -217,7 +218,7 @@ class Ledger(RuleBasedStateMachine):
 
     @invariant()
     def the_rows_agree(self) -> None:
-        runs, tasks = self.run(self.at.runs()), self.run(self.at.tasks())
+        runs, tasks, facts = self.run(self._commit(_rows))
         by_run: dict[int, list[dict[str, Any]]] = {run["n"]: [] for run in runs}
         for task in tasks:
             by_run[task["run"]].append(task)  # a task is never there without its run
@@ -225,7 +226,7 @@ class Ledger(RuleBasedStateMachine):
             self._counts(run, Counter(task["state"] for task in by_run[run["n"]]))
         self._serial([task for task in tasks if task["reflex"] == "serial"])
         self._done(tasks)
-        self._announced(runs)
+        self._announced(runs, facts)
 
     def _counts(self, run: dict[str, Any], states: Counter[str]) -> None:
         assert run["done"] == states["done"]
@@ -252,9 +253,10 @@ class Ledger(RuleBasedStateMachine):
             elif task["state"] == "done":
                 self.done[task["n"]] = task["output"]
 
-    def _announced(self, runs: list[dict[str, Any]]) -> None:
-        for fact in self.run(self.at.facts(kind="run")):
-            self.announced.setdefault(fact["cause"], set()).add(fact["n"])
+    def _announced(self, runs: list[dict[str, Any]], facts: list[dict[str, Any]]) -> None:
+        for fact in facts:
+            if fact["kind"] == "run":
+                self.announced.setdefault(fact["cause"], set()).add(fact["n"])
         assert all(len(numbers) == 1 for numbers in self.announced.values())
         for run in runs:
             assert (f"run:{run['n']}" in self.announced) == bool(run["drained"])
@@ -291,6 +293,22 @@ class Ledger(RuleBasedStateMachine):
         await asyncio.gather(*self.hanging, return_exceptions=True)
         self.hanging.clear()
         self.answers.clear()
+
+
+def _rows() -> Any:
+    """Runs, tasks and facts of one moment: whoever changes them together locks their runs first."""
+    tables = (REFLEX_RUN, TASK, INTAKE)
+    runs, tasks, facts = yield (
+        Query(REFLEX_RUN, order=("n",), lock="update"),
+        *(Query(t, order=("n",)) for t in tables[1:]),
+    )
+    return Last(
+        (),
+        [
+            [dict(zip(table.at, row, strict=True)) for row in found]
+            for table, found in zip(tables, (runs, tasks, facts), strict=True)
+        ],
+    )
 
 
 class OnSqlite(Ledger):
