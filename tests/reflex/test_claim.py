@@ -8,12 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from onefold.reflex.claim import CLAIMS_AT_MOST, GRACE_MS, SUSPECT_FROM, WAIT_MS, claiming, policy_of
+from onefold.reflex import claim
+from onefold.reflex.claim import CLAIMS_AT_MOST, EFFECTS_AT_MOST, GRACE_MS, SUSPECT_FROM, WAIT_MS, claiming, policy_of
 from onefold.reflex.tables import TASK
-from onefold.store.contract import Put
+from onefold.store.contract import Append, Put
 from onefold.terms import codec
+from onefold.terms.instant import Instant
 from onefold.testing.broken.reflexes import LEASE_MS as LEASE
-from tests.reflex.ledger import RAISED, STORES, Ledger, ledger_on, number_of, task_row, unit_of
+from tests.reflex.ledger import RAISED, START, STORES, Ledger, ledger_on, number_of, task_row, unit_of
 
 
 async def prepare(ledger: Ledger) -> None:
@@ -161,3 +163,17 @@ async def test_a_suspect_waits_a_little_where_others_are_under_way(ledger: Ledge
     assert back == {**suspect, "ready_at": ledger.now + WAIT_MS}
     ledger.now += WAIT_MS
     assert (await ledger.claim()).suspect
+
+
+async def test_the_effects_to_claim_for_are_those_of_which_something_is_due(ledger: Ledger) -> None:
+    """The longest waiting first, so that one of very many has its turn too."""
+    names = [f"e{n:02}" for n in range(EFFECTS_AT_MOST + 8)]
+    rows = [task_row(n=n + 1, run=n, effect=name, ready_at=START + n % 7) for n, name in enumerate(names)]
+    await ledger.write(Append(TASK, rows))
+    assert claim.wanted((await ledger.space.look(claim.due(Instant(START - 1), names)))[0]) == ()
+    (due,) = await ledger.space.look(claim.due(ledger.at, ["none", *names]))
+    assert claim.wanted(due) == ("e00", "e07", "e14", "e21", "e28", "e35")
+    ledger.now += 10
+    (due,) = await ledger.space.look(claim.due(ledger.at, names))
+    assert len(claim.wanted(due)) == EFFECTS_AT_MOST
+    assert claim.wanted(due)[:6] == ("e00", "e07", "e14", "e21", "e28", "e35")

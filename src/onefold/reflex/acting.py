@@ -118,9 +118,9 @@ class Acting:
         (due,) = await self._space.look(claim.due(self._now, tuple(self._effects)))
         if not due:
             return claim.Claimed()
-        token = self._space.mint(TASK)
+        token, effects = self._space.mint(TASK), claim.wanted(due)
         timeouts = self._definitions.timeouts
-        claiming = claim.claiming(self._now, free, tuple(self._effects), token, LEASE_MS, timeouts, beside=beside)
+        claiming = claim.claiming(self._now, free, effects, token, LEASE_MS, timeouts, beside=beside)
         claimed: claim.Claimed = await _committed(self._space, claiming)
         self._told.moved |= bool(claimed.run or claimed.spent)
         return claimed

@@ -18,7 +18,22 @@ from typing import Any, Final
 
 from onefold.reflex.tables import REFLEX_TEXT, TASK
 from onefold.reflex.words import Policy
-from onefold.store.contract import Answer, Body, Cas, Claim, Condition, Inc, Last, Put, Query, Row, Value, Verb, Write
+from onefold.store.contract import (
+    Answer,
+    Body,
+    Cas,
+    Claim,
+    Condition,
+    Each,
+    Inc,
+    Last,
+    Put,
+    Query,
+    Row,
+    Value,
+    Verb,
+    Write,
+)
 from onefold.terms import codec
 from onefold.terms.instant import Instant
 
@@ -35,7 +50,11 @@ GRACE_MS: Final = 5_000
 WAIT_MS: Final = 1_000
 """How long a suspect waits where other tasks are under way. It is looked at again then, and nobody spins meanwhile."""
 
-_CLAIMS, _VERSION, _AT, _TOKEN = (TASK.at[name] for name in ("claims", "version", "ready_at", "token"))
+EFFECTS_AT_MOST: Final = 32
+"""Effects of one claim. A store looks for each by itself, so that what is due of one hides behind no other."""
+
+_CLAIMS, _VERSION, _AT = TASK.at["claims"], TASK.at["version"], TASK.at["ready_at"]
+_TOKEN, _EFFECT = TASK.at["token"], TASK.at["effect"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,16 +150,22 @@ def policy_of(text: bytes) -> Policy:
 
 
 def due(now: Instant, effects: Sequence[str]) -> Query:
-    """Whether there is anything to claim: a question, since a claim of nothing would still be a commit."""
-    where: tuple[Condition, ...] = (("ready_at", "<=", now), ("effect", "in", tuple(effects)))
-    return Query(TASK, where=where, order=("ready_at", "n"), limit=1)
+    """The first task to be claimed of each of these effects: a question, since a claim of nothing would still be a
+    commit, and one that looks for every effect of an app looks longer than it must.
+    """
+    return Query(TASK, where=(("ready_at", "<=", now),), order=("ready_at", "n"), each=Each("effect", effects, 1))
+
+
+def wanted(rows: Sequence[Row]) -> tuple[str, ...]:
+    """The effects of these first tasks, the longest waiting first; as many as a claim may name."""
+    return tuple(dict.fromkeys(str(row[_EFFECT]) for row in rows))[:EFFECTS_AT_MOST]
 
 
 def _claim(now: Instant, limit: int, effects: Sequence[str], token: int, lease_ms: int) -> Claim:
-    wanted = due(now, effects)
+    where: tuple[Condition, ...] = (("ready_at", "<=", now), ("effect", "in", tuple(effects)))
     until = Instant(now + lease_ms)
     taken: dict[str, Value] = {"state": "claimed", "token": token, "claims": Inc(1), "attempt": Inc(1)}
-    return Claim(TASK, wanted.where, wanted.order, limit, {**taken, "ready_at": until})
+    return Claim(TASK, where, ("ready_at", "n"), limit, {**taken, "ready_at": until})
 
 
 def _given_back(rows: Sequence[Row], at: Instant) -> tuple[Write, ...]:

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from onefold.reflex.tables import INTAKE, REFLEX_RUN, STATE, TASK
-from onefold.store.contract import Condition, Query, Row, Table
+from onefold.store.contract import Condition, Each, Query, Row, Table
 
 
 def questions(effects: Sequence[str], *, matches: bool) -> tuple[Query, ...]:
@@ -22,8 +22,9 @@ def questions(effects: Sequence[str], *, matches: bool) -> tuple[Query, ...]:
     """
     asked = [Query(REFLEX_RUN, where=(("due_at", "null", False),), order=("due_at", "n"), limit=1)]
     if effects:
-        known: tuple[Condition, ...] = (("effect", "in", tuple(effects)), ("ready_at", "null", False))
-        asked.append(Query(TASK, where=known, order=("ready_at", "n"), limit=1))
+        waits: tuple[Condition, ...] = (("ready_at", "null", False),)
+        each = Each("effect", tuple(effects), 1)  # by itself, so that what others leave behind is not looked through
+        asked.append(Query(TASK, where=waits, order=("ready_at", "n"), each=each, limit=1))
     if matches:
         asked.append(Query(INTAKE, where=(("due_at", "null", False),), order=("due_at", "n"), limit=1))
         asked.append(Query(STATE, where=(("next_at", "null", False),), order=("next_at", "reflex"), limit=1))

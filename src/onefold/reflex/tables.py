@@ -101,7 +101,11 @@ TASK = Table(
     key=("n",),
     serial=True,
     unique=(("run", "unit"), ("baton",)),
-    index=(("ready_at", "n"), ("queue", "n")),
+    index=(
+        ("ready_at", "n"),
+        ("effect", "ready_at", "n"),  # a claim looks effect by effect: the backlog of others costs it nothing
+        ("queue", "n"),
+    ),
 )
 
 STATE = Table(
