@@ -16,11 +16,12 @@ from tests.postgres import at
 _DONE = b"COMMIT\x00"
 _HEAD = 5  # bytes of a message before its text
 
-Cut = Literal["answer", "everything"]
+Cut = Literal["answer", "everything", "silence"]
 
 
 class Line:
-    """`cut`: at the next COMMIT its answer is lost, or all that the server said in that trip. `dead`: nobody gets through."""
+    """`cut`: at the next COMMIT its answer is lost, or all that the server said in that trip, or it never comes. `dead`:
+    nobody gets through."""
 
     def __init__(self, url: str, folder: Path) -> None:
         parts = urlsplit(url)
@@ -69,6 +70,11 @@ class Line:
                     going.write(data[: data.index(_DONE) - _HEAD])
                     await going.drain()
                     self._over()
+                    return
+                if answers and self.cut == "silence" and _DONE in data:
+                    self.cut = None
+                    going.write(data[: data.index(_DONE) - _HEAD])
+                    await coming.read()  # until the client hangs up
                     return
                 going.write(data)
                 await going.drain()

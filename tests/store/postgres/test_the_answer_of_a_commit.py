@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Generator, Sequence
+from collections.abc import AsyncIterator, Generator
 from typing import Any
 
 import psycopg
 import pytest
 
 from onefold.store.contract import Append, Body, Done, Last, Put, Query, Refused, Unknown
-from onefold.store.postgres import PostgresWorld
+from onefold.store.postgres import PostgresWorld, wire
 from onefold.terms.errors import StoreUnavailable
 from onefold.testing.store_suite.ground import Member, asking, together, writing
-from onefold.testing.store_suite.tables import SCHEMA, TASK, task
+from onefold.testing.store_suite.tables import SCHEMA, SENT, TASK, task
 from tests.postgres import Server
 from tests.store.postgres.cut import Line
+from tests.store.postgres.waiting import until
 
 CANCEL = "select pg_cancel_backend(pid) from pg_stat_activity where wait_event='SyncRep'"
 TERMINATE = "select pg_terminate_backend(pid) from pg_stat_activity where wait_event='SyncRep'"
@@ -78,6 +79,18 @@ async def test_who_waits_for_a_lost_commit_in_company_is_told_alike_but_for_the_
     wrong = writing(Put(TASK, [(1, None, None, None, None)]))
     outcomes = await together(space, writing(Put(TASK, [task(1)])), wrong, writing(Put(TASK, [task(2)])))
     assert [type(outcome) for outcome in outcomes] == [Unknown, Refused, Unknown]
+
+
+async def test_a_peer_that_says_nothing_more_is_given_up_and_what_it_did_is_found(
+    line: Line, world: PostgresWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    space = await world.open("main", [SCHEMA])
+    assert isinstance(await space.transact(writing(Append(TASK, [task(1)]))), Done)
+    monkeypatch.setattr(wire, "PATIENCE_S", 0.2)
+    line.cut = "silence"  # the server commits; its answer comes never, and nobody hangs up
+    assert isinstance(await space.transact(writing(Append(TASK, [task(2)]))), Done)
+    line.cut = "silence"
+    assert await space.look(Query(TASK), Query(SENT)) == ([task(1), task(2)], [])
 
 
 async def test_a_wait_for_a_replica_that_was_cancelled_is_unknown_though_the_server_calls_it_done(
@@ -157,12 +170,3 @@ def stopping(server: Server, life: int, number: int) -> Body[None]:
 def again(server: Server) -> None:
     server.stop("immediate")
     server.start()
-
-
-async def until(admin: psycopg.Connection, text: str, tries: int = 1000) -> Sequence[Any]:
-    for _ in range(tries):
-        found = admin.execute(text).fetchall()
-        if found:
-            return found
-        await asyncio.sleep(0.005)
-    raise AssertionError(f"never: {text}")

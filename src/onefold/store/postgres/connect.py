@@ -40,7 +40,7 @@ SETTINGS: Mapping[str, str] = {
     "tcp_keepalives_count": "3",
     "tcp_user_timeout": "5000",
     "idle_in_transaction_session_timeout": "10s",
-    "lock_timeout": "5s",
+    "lock_timeout": "2s",
     "statement_timeout": "20s",
     "default_transaction_isolation": "read committed",
     "TimeZone": "UTC",

@@ -103,7 +103,7 @@ class Engine:
         landings: list[Landing] = []
         try:
             asked = await self._ask(joined, landings)
-        except (Unusable, OSError) as fault:
+        except Exception as fault:  # noqa: BLE001 - the door: nothing is written yet, and everybody is told
             told_all = {id(party) for party, _ in landings}
             refused = Refused(_told(fault))
             return [*landings, *((party, refused) for _, party in joined if id(party) not in told_all)]
