@@ -16,6 +16,13 @@ def test_a_sweep_sends_what_was_said_and_tells_what_went(typed: Any, told: Any) 
     assert told.sent[1].body == {"dry_run": False}
 
 
+def test_a_sweep_of_reflexes_tells_of_their_runs_and_facts(typed: Any, told: Any) -> None:
+    told.answer("POST", "/sweep", {"runs": 0, "replies": 0, "reflex_runs": 4, "intake": 5, "dry_run": True})
+    ended = typed("sweep", "--reflex-runs", "1d", "--intake", "2d", "--dry-run")
+    assert ended.stdout.splitlines()[1] == "4 reflex runs and 5 facts would go."
+    assert told.sent[0].body == {"reflex_runs": "1d", "intake": "2d", "dry_run": True}
+
+
 def test_a_refused_sweep_ends_with_the_exit_of_a_refusal(typed: Any, told: Any) -> None:
     told.refuse("POST", "/sweep", "bad_arguments", 422)
     assert typed("sweep", "--intake", "1d").exit_code == 3

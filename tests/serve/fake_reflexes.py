@@ -36,7 +36,7 @@ from tests.serve.fake_values import NOW, Page
 
 AT = moment(NOW)
 DEFINITION = {"id": "shop.greet", "intent": "Greet.", "on": {"fact": {"signal": "shop"}}, "effect": {"name": "greet"}}
-REFLEX = ReflexRow("shop.greet", "Greet.", None, "ab" * 32, True, "greet", DEFINITION, AT, None)
+REFLEX = ReflexRow("shop.greet", "Greet.", None, "ab" * 32, True, "signal shop", "greet", DEFINITION, AT, None)
 RUN = RunRow("reflex_run_1", "shop.greet", "fact:1", None, "ab" * 32, "settled", None, 1, 0, 1, AT, AT, None)
 TASK = TaskRow("task_1", "reflex_run_1", "shop.greet", "unit", "failed", 3, None, None, "ValueError: nobody")
 

@@ -42,7 +42,7 @@ def sweep(
 def _swept(told: dict[str, Any]) -> None:
     word = "would go" if told["dry_run"] else "are gone"
     click.echo(f"{told['runs']} runs and {told['replies']} replies {word}.")
-    if told["reflex_runs"] or told["intake"]:
+    if told.get("reflex_runs") or told.get("intake"):
         click.echo(f"{told['reflex_runs']} reflex runs and {told['intake']} facts {word}.")
 
 

@@ -109,6 +109,11 @@ class Config:
         return None if self.store == "memory:" else Path(self.store)
 
     @property
+    def alone(self) -> bool:
+        """Whether one process alone holds the store while it is open."""
+        return not self.store.startswith(("postgres:", "postgresql:"))
+
+    @property
     def loopback(self) -> bool:
         """Whether only this machine can reach `listen`."""
         host = self.listen[0]

@@ -66,15 +66,14 @@ class Reflexing:
         space = await self.space()
         if not self._core.catalog.reflexes and not await _has_a_set(space):
             return
-        try:
-            engine = await self.engine()
-            if self.given:
-                await self.load_given()
-            else:
-                await engine.reload()
-        except BaseException:
-            await self.abandon()
-            raise
+        engine = self._made(space)
+        if self._core.config.alone:
+            await engine.take_over(moment(self._core.clock.now()))
+        if self.given:
+            await self.load_given()
+        else:
+            await engine.reload()
+        self._begin()
 
     async def load_given(self) -> Loaded:
         """Read the code's own sources, again if need be, and load them. Raises: LoadRefused."""
@@ -100,22 +99,33 @@ class Reflexing:
         return loaded
 
     async def engine(self) -> Engine:
-        """The engine, made when it is first needed; its round begins with it."""
+        """The engine, made and driven from when it is first needed."""
         space = await self.space()
         if self._engine is None:
-            from onefold.reflex.driver import Driver
-            from onefold.reflex.engine import Engine
-
-            parts = self._core.catalog.reflexes
-            brought = next((part.transform for part in parts if part.transform is not None), None)
-            if brought is None:
-                from onefold.reflex.templates import CelTransform
-
-                brought = CelTransform()
-            self._engine = Engine(space, transform=brought, select=self._select(), effects=self._effects())
-            self._driver = Driver(self._engine, self._core.clock, told=self._told)
-            self._driver.start()
+            self._made(space)
+            self._begin()
+        assert self._engine is not None
         return self._engine
+
+    def _made(self, space: AuthorSpace) -> Engine:
+        from onefold.reflex.engine import Engine
+
+        parts = self._core.catalog.reflexes
+        brought = next((part.transform for part in parts if part.transform is not None), None)
+        if brought is None:
+            from onefold.reflex.templates import CelTransform
+
+            brought = CelTransform()
+        self._engine = Engine(space, transform=brought, select=self._select(), effects=self._effects())
+        return self._engine
+
+    def _begin(self) -> None:
+        """Drive it. Not before claims of a dead process were let go of: they would be taken for our own."""
+        from onefold.reflex.driver import Driver
+
+        assert self._engine is not None
+        self._driver = Driver(self._engine, self._core.clock, told=self._told)
+        self._driver.start()
 
     async def drawn(self, principals: Collection[Principal] | None) -> Drawn:
         """The graph of the loaded reflexes of these principals; None is everybody's."""

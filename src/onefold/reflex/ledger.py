@@ -156,6 +156,15 @@ class Ledger(ABC):
             raise NotFound("parked item", id)
         await committed(await self._space(), parking.dropping(id, reason, principals))
 
+    async def take_over(self, now: datetime) -> int:
+        """Let go of what was claimed and not answered; how many there were. Only for who alone has this store: of others
+        a claim lapses by itself.
+        """
+        at, count = down(now, what="now"), 0
+        while taken := await committed(await self._space(), parking.left_behind(at)):
+            count += taken
+        return count
+
     async def sweep(
         self, *, intake: datetime | None = None, runs: datetime | None = None, dry_run: bool = False
     ) -> Gone:

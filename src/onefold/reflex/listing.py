@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any, Final
 
+from onefold.reflex.drawing import trigger_text
 from onefold.reflex.tables import INTAKE, REFLEX_RUN, STATE, TASK
 from onefold.reflex.words import RUN, IntakeRow, Reflex, ReflexRow, RunRow, TaskRow, fact_id, number_of, run_id, task_id
 from onefold.reflex.words import TASK as TASK_ID
@@ -120,6 +121,7 @@ def reflex_row(reflex: Reflex, state: Row | None) -> ReflexRow:
         reflex.principal,
         reflex.version,
         reflex.enabled,
+        trigger_text(reflex.on),
         reflex.effect,
         {**reflex.definition, "enabled": reflex.enabled},
         _moment(cell.get("armed_at")),

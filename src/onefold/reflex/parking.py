@@ -1,6 +1,6 @@
 """reflex.parking - what waits for a person: facts whose chain is too long, tasks that nobody lived to answer.
 
-For: finding them without looking through the ledger, and giving one up for a reason.
+For: finding them without looking through the ledger, giving one up for a reason; and claims that a dead process left.
 Never: takes one that is not parked; lets one go by itself.
 Was wrong once: parked tasks found by their state. A look at what is parked went through a million that were done.
 
@@ -18,9 +18,10 @@ from onefold.reflex.intake import DELIVERED, PARKED
 from onefold.reflex.tables import INTAKE, TASK
 from onefold.reflex.words import FACT, IntakeRow, TaskRow, number_of
 from onefold.reflex.words import TASK as TASK_ID
-from onefold.store.contract import Answer, Body, Last, Put, Query, Row, Table, Verb
+from onefold.store.contract import Answer, Body, Condition, Last, Put, Query, Row, Table, Verb
 from onefold.terms.errors import NotFound
 from onefold.terms.ids import Principal, principal_of, principal_text
+from onefold.terms.instant import Instant
 
 ASIDE: Final = "!"
 """What `queue` says of a parked task. No reflex's id begins with it."""
@@ -69,6 +70,21 @@ def dropping(id: str, reason: str, principals: Principals) -> Body[None]:
         else:
             cells |= {"state": "failed", "queue": None, "error": f"{cells['error']}; dropped: {reason}"}
         return Last((Put(table, [tuple(cells.values())]),), None)
+
+    return body
+
+
+def left_behind(now: Instant) -> Body[int]:
+    """Let go of every claim. For a process that alone has the store: whoever made them is dead, and no lease need lapse.
+
+    Each still counts as a claim without an answer. Value: how many there were.
+    """
+
+    def body() -> Generator[tuple[Verb, ...], tuple[Answer, ...], Last[int]]:
+        where: tuple[Condition, ...] = (("ready_at", ">", now), ("state", "=", "claimed"))
+        (rows,) = yield (Query(TASK, where=where, order=("ready_at", "n"), limit=LISTED, lock="update"),)
+        held = [tuple({**_cells(TASK, row), "ready_at": now}.values()) for row in rows]
+        return Last((Put(TASK, held),) if held else (), len(held))
 
     return body
 

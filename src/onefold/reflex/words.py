@@ -262,7 +262,7 @@ class IntakeRow:
 
 @dataclass(frozen=True, slots=True)
 class ReflexRow:
-    """One loaded reflex, for people. `armed_at`: since when facts count for it. `next_at`: when its clock's next
+    """One loaded reflex, for people. `trigger`: what sets it off, in words. `armed_at`: since when facts count for it. `next_at`: when its clock's next
     occurrence falls; None without a clock, or at its end."""
 
     id: str
@@ -270,6 +270,7 @@ class ReflexRow:
     principal: Principal
     version: str
     enabled: bool
+    trigger: str
     effect: str
     definition: Mapping[str, Json]
     armed_at: datetime | None

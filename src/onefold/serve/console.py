@@ -16,6 +16,7 @@ from urllib.parse import quote, urlencode
 from onefold.actuators.schema import STATUSES
 from onefold.serve import bodies
 from onefold.serve.access import SESSION, SESSION_MS, Access
+from onefold.serve.console_reflexes import Automations
 from onefold.serve.door import Host, JournalRow, ParkedItem
 from onefold.serve.pages import own_page, page, static_route
 from onefold.serve.routes import NO_STORE, Answer, Ask, Route, redirect
@@ -44,6 +45,7 @@ class Console:
             Route("GET", "/console/parked", self.parked, OPERATE, page=True),
             Route("POST", "/console/parked/{id}/retry", self.parked_retry, OPERATE, page=True),
             Route("POST", "/console/parked/{id}/drop", self.parked_drop, OPERATE, page=True),
+            *Automations(self.host, self._form).routes(),
             Route("GET", "/console/login", self.login_page, None, page=True),
             Route("POST", "/console/login", self.login, None, page=True),
             Route("POST", "/console/logout", self.logout, None, page=True),

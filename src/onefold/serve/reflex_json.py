@@ -61,6 +61,7 @@ def reflex_json(row: ReflexRow) -> dict[str, Any]:
             next_at=written(row.next_at),
         ),
         "enabled": row.enabled,
+        "trigger": row.trigger,
         "on": row.definition.get("on"),
         "effect": row.effect,
     }
