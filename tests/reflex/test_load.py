@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 
 from onefold.almanac import START
+from onefold.reflex import advancing
+from onefold.reflex import engine as module
 from onefold.reflex.grammar import parse
 from onefold.reflex.load import LoadedSet, loading, reflex_of, reloading
 from onefold.reflex.tables import REFLEX_TEXT, STATE
@@ -266,6 +268,29 @@ async def test_an_engine_that_fell_behind_reads_the_newest_set_and_matches_again
     await at.signal(one)
     await at.settle(one)
     assert sorted(row["reflex"] for row in await at.runs()) == ["a", "b"]
+
+
+async def test_of_two_loads_at_once_an_engine_holds_the_newer(at: At, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The answer to the first commit comes after that to the second."""
+    import asyncio
+
+    engine = await at.engine()
+    sound, second = advancing.committed, asyncio.Event()
+
+    async def late(space: Any, body: Any) -> Any:
+        value = await sound(space, body)
+        if value == 1:
+            await second.wait()
+        return value
+
+    monkeypatch.setattr(module, "committed", late)
+    first = asyncio.create_task(engine.load([plain("a", effect="act")], NOON))
+    await asyncio.sleep(0)
+    await engine.load([plain("b", effect="act")], NOON)
+    second.set()
+    await first
+    assert await engine.reload() is False
+    assert [reflex.id for reflex in engine.graph().reflexes] == ["b"]
 
 
 # --- the engine's verb -----------------------------------------------------------------------------------

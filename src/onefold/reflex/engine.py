@@ -95,7 +95,8 @@ class Engine(Ledger):
         admitted = admit(placed(definitions), self._known(), begins)
         generation = await committed((await self._opened()).space, loading(admitted.reflexes, begins))
         held = LoadedSet(admitted.reflexes, generation)
-        await self.adopt(held)
+        if self._loaded is None or self._loaded.generation <= generation:  # else another load here came after this one
+            await self.adopt(held)
         return words.Loaded(held.armed, admitted.findings)
 
     async def reload(self) -> bool:
@@ -104,7 +105,7 @@ class Engine(Ledger):
         Raises: LoadRefused where newer code wrote it; the engine then goes on executing, and matches nothing.
         """
         stored = await committed((await self._opened()).space, reloading)
-        if self._loaded is not None and self._loaded.generation == stored.generation:
+        if self._loaded is not None and self._loaded.generation >= stored.generation:
             return False
         await self.adopt(stored.loaded())
         return True
