@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from tests.long_days import LONG_DAYS
 from tests.postgres import DATABASES, fresh_database
 from tests.sometimes import COUNTS, STATES, Looker, Sometimes
 
@@ -35,6 +36,16 @@ def pytest_runtest_teardown() -> Generator[None, None, None]:
     result = yield
     DATABASES.drop()
     return result
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """What takes minutes on Postgres runs there when everything is asked for."""
+    if os.environ.get("ONEFOLD_DEEP"):
+        return
+    long = [item for item in items if "postgres" in item.name and getattr(item, "originalname", "") in LONG_DAYS]
+    if long:
+        config.hook.pytest_deselected(items=long)
+        items[:] = [item for item in items if item not in long]
 
 
 def pytest_unconfigure() -> None:

@@ -113,11 +113,13 @@ class Databases:
         self._of_test: list[str] = []
         self._kept: list[str] = []
 
-    def fresh(self, *, keep: bool = False) -> str:
-        """A new database's URL, of nobody else. It is dropped after this test; with `keep`, after the session."""
+    def fresh(self, *, keep: bool = False, like: str | None = None) -> str:
+        """A new database's URL, of nobody else. It is dropped after this test; with `keep`, after the session. It is
+        empty, or a copy of `like`, to which nobody may be connected."""
         self._made += 1
         name = f"{self._prefix}_{self._made}"
-        self._open().execute(f"create database {name} template template0 strategy file_copy")
+        of = "template0" if like is None else urlsplit(like).path[1:]
+        self._open().execute(f"create database {name} template {of} strategy file_copy")
         (self._kept if keep else self._of_test).append(name)
         return at(self._url, name)
 
@@ -168,6 +170,6 @@ def in_memory() -> Path | None:
 DATABASES = Databases()
 
 
-def fresh_database(*, keep: bool = False) -> str:
-    """A new, empty Postgres database: its URL. See `Databases.fresh`."""
-    return DATABASES.fresh(keep=keep)
+def fresh_database(*, keep: bool = False, like: str | None = None) -> str:
+    """A new Postgres database: its URL. See `Databases.fresh`."""
+    return DATABASES.fresh(keep=keep, like=like)

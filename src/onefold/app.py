@@ -66,7 +66,7 @@ class _Opened:
 class App:
     """An application as a value. `async with App(...) as app` opens it; so does its ASGI lifespan.
 
-    parts: actuators, modules, ports and reflexes. store: a folder, or "memory:". node: {"capacity": n}.
+    parts: actuators, modules, ports and reflexes. store: a folder, postgres://…, or "memory:". node: {"capacity": n}.
     config: a path to an onefold.toml, or its settings as a dict.
     """
 

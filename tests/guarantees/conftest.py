@@ -10,17 +10,19 @@ from typing import Any
 import pytest
 
 from onefold.testing import Stage, staged
+from tests.contracts.backends import store_of
 from tests.guarantees.shop import Provider, bank
 
 Stages = Callable[..., Awaitable[Stage]]
 
 
-@pytest.fixture(params=["memory", "sqlite"])
+@pytest.fixture(params=["memory", "sqlite", "postgres"])
 async def stages(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Stages]:
+    places: dict[str, str] = {}
     async with AsyncExitStack() as stack:
 
         async def make(*parts: object, store_name: str = "store", **values: Any) -> Stage:
-            store = "memory:" if request.param == "memory" else tmp_path / store_name
+            store = places.setdefault(store_name, store_of(request.param, tmp_path / store_name))
             return await stack.enter_async_context(staged(*parts, store=store, **values))
 
         yield make

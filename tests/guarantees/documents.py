@@ -139,4 +139,4 @@ async def settled(stage: Stage) -> None:
     for _ in range(2_000):
         if stage.host._core.sender.idle and stage.host._core.node.idle:
             return
-        await asyncio.sleep(0)
+        await stage.turns(1)

@@ -48,17 +48,12 @@ class Till:
         return transfer
 
 
-async def turns(count: int = 50) -> None:
-    for _ in range(count):
-        await asyncio.sleep(0)
-
-
 async def uncertain(stage: Stage, till: Till) -> str:
     """The id of a payment that was cut off by a kill."""
     caller = stage.caller()
     await stage.host.deliver(bank, Deposit("d1", "a", 10), caller=caller)
     await stage.host.deliver(bank, PayOut("p1", "a", 5, minutes=100_000), caller=caller)
-    await turns()
+    await stage.turns(50)
     assert len(till.begun) == 1
     await stage.crash()
     await stage.advance("1 minute")
@@ -90,12 +85,12 @@ async def test_a_second_person_moves_nothing_that_the_first_has_taken_up(
             if second == "retry"
             else stage.host.parked_drop(id, reason="no", caller=caller)
         )
-        await turns()
+        await stage.turns(50)
     await stage.host.parked_retry(id, caller=caller)
-    await turns()
+    await stage.turns(50)
     hold.set()
     (told,) = await asyncio.gather(slow, return_exceptions=True)
-    await turns()
+    await stage.turns(50)
 
     assert isinstance(told, NotFound if second == "drop" else type(None))
     assert len(till.begun) == 1

@@ -137,10 +137,8 @@ async def test_killed_again_and_again_it_still_ends(stages: Stages, provider: Ba
 
 async def dies_or_ends(stage: Stage, attempt: asyncio.Future[Any]) -> None:
     """Until the attempt ended or a kill was met, then the process is gone."""
-    for _ in range(20_000):
-        if attempt.done() or stage.killed:
-            break
-        await asyncio.sleep(0)
+    while not (attempt.done() or stage.killed):
+        await stage.turns(1)
     attempt.cancel()
     await asyncio.gather(attempt, return_exceptions=True)
     await stage.let_die()

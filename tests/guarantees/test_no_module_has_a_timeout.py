@@ -67,8 +67,7 @@ async def test_a_send_may_take_days_and_is_neither_cut_off_nor_sent_beside_itsel
     await stage.host.deliver(VAULT, Act("1", owe=("=",)), caller=stage.caller())
     for _ in range(20):
         stage.clock.step_to(stage.clock.now() + 4 * 3_600_000)
-        for _ in range(60):
-            await asyncio.sleep(0)
+        await stage.turns(60)
     assert begun == [1]
     gate.set()
     await stage.settle()

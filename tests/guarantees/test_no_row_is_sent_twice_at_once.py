@@ -17,8 +17,7 @@ from tests.guarantees.shop import Deposit, PayOut, Sent, Transfer, bank
 async def pass_by(stage: Stage, seconds: int) -> None:
     for _ in range(seconds):
         stage.clock.step_to(stage.clock.now() + 1_000)
-        for _ in range(50):
-            await asyncio.sleep(0)
+        await stage.turns(50)
 
 
 @pytest.mark.parametrize("fails", [False, True])

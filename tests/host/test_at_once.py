@@ -12,6 +12,7 @@ from onefold import Run, actuator
 from onefold.actuators.at_once import names_a_verb
 from onefold.terms.errors import KeyConflict
 from onefold.testing import staged
+from tests.contracts.backends import store_of
 
 
 class Pair(BaseModel):
@@ -54,9 +55,9 @@ async def acting(run: Run, pair: Pair) -> int:
     return await run.step(act)()
 
 
-@pytest.mark.parametrize("store", ["memory", "sqlite"])
+@pytest.mark.parametrize("store", ["memory", "sqlite", "postgres"])
 async def test_it_is_one_commit_and_counts_once(store: str, tmp_path: Path) -> None:
-    async with staged(add, store="memory:" if store == "memory" else tmp_path / "s") as stage:
+    async with staged(add, store=store_of(store, tmp_path / "s")) as stage:
         caller = stage.caller()
         await stage.host.start("add", {"a": 0, "b": 0}, caller=caller)
         points: list[str] = []

@@ -19,6 +19,7 @@ from onefold.reflex.tables import INTAKE
 from onefold.store.contract import Query
 from onefold.terms.errors import LoadRefused, OnefoldError
 from onefold.testing.stage import Stage, staged
+from tests.contracts.backends import store_of
 
 
 @dataclass(frozen=True)
@@ -84,9 +85,9 @@ def till(publishes: Sequence[type] = (Sold, Kept), every: int = 500) -> Module[i
     )
 
 
-@pytest.fixture(params=["memory:", "sqlite"])
+@pytest.fixture(params=["memory", "sqlite", "postgres"])
 async def stage(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Stage]:
-    async with staged(till(), store=tmp_path if request.param == "sqlite" else "memory:") as one:
+    async with staged(till(), store=store_of(request.param, tmp_path)) as one:
         yield one
 
 

@@ -14,6 +14,7 @@ from pydantic import BaseModel, Field
 from onefold import Actuator, Approved, Expired, Rejected, Run, actuator
 from onefold.terms.errors import BadArguments, KeyConflict, NotFound, UnknownName
 from onefold.testing import Stage, staged
+from tests.contracts.backends import store_of
 
 Stages = Callable[..., Awaitable[Stage]]
 
@@ -57,12 +58,12 @@ async def asking(run: Run, order: Order) -> str:
             return "nobody"
 
 
-@pytest.fixture(params=["memory", "sqlite"])
+@pytest.fixture(params=["memory", "sqlite", "postgres"])
 async def stages(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Stages]:
+    store = store_of(request.param, tmp_path / "store")
     async with AsyncExitStack() as stack:
 
         async def make(*parts: object, **values: Any) -> Stage:
-            store = "memory:" if request.param == "memory" else tmp_path / "store"
             return await stack.enter_async_context(staged(*parts, store=store, **values))
 
         yield make

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import apsw
 import pytest
@@ -14,6 +13,7 @@ from onefold.actuators.tables import RUN, RUNS
 from onefold.store.contract import AddIndex, Query
 from onefold.store.sqlite import sql
 from onefold.testing import staged
+from tests.contracts.backends import store_of
 
 
 class Order(BaseModel):
@@ -38,10 +38,9 @@ async def ship(run: Run, order: Order) -> str:
     return "yes"
 
 
-@pytest.mark.parametrize("kind", ["memory", "sqlite"])
+@pytest.mark.parametrize("kind", ["memory", "sqlite", "postgres"])
 async def test_a_run_is_listed_for_as_long_as_it_asks_and_no_sleeper_is_woken(kind: str, tmp_path: Path) -> None:
-    store: Any = "memory:" if kind == "memory" else tmp_path / "store"
-    async with staged(ship, store=store) as stage:
+    async with staged(ship, store=store_of(kind, tmp_path / "store")) as stage:
         caller = stage.caller()
         for n in range(30):
             await stage.host.start("ship", {"order_id": str(n)}, caller=caller)

@@ -13,6 +13,7 @@ from onefold.kernel.tables import TURN
 from onefold.store.contract import Query
 from onefold.terms.ids import ActorId
 from onefold.testing import Stage, staged
+from tests.contracts.backends import store_of
 from tests.guarantees.shop import Declined, Deposit, PayOut, make
 
 AT = ActorId("bank", None, "a")
@@ -42,12 +43,12 @@ async def grow(stage: Stage, module: Any, name: str, turns: int) -> None:
         await asyncio.gather(*(stage.host.deliver(module, one, caller=stage.caller()) for one in some))
 
 
-@pytest.mark.parametrize("kind", ["memory", "sqlite"])
+@pytest.mark.parametrize("kind", ["memory", "sqlite", "postgres"])
 async def test_a_wake_reads_no_more_of_a_long_history_than_of_a_short_one(
     kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     module = make(snapshot_every=100)
-    async with staged(module, store="memory:" if kind == "memory" else tmp_path) as stage:
+    async with staged(module, store=store_of(kind, tmp_path)) as stage:
         read = []
         for round_ in range(3):
             await grow(stage, module, f"r{round_}-", 1_000)

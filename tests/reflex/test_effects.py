@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -119,6 +120,21 @@ async def test_what_it_raises_is_raised() -> None:
 
     with pytest.raises(RuntimeError, match="StopIteration"):
         await fails.run(attempt(), None)
+
+
+async def test_threads_that_never_end_keep_no_other_from_beginning() -> None:
+    let_go = threading.Event()
+
+    @effect("hangs")
+    def hangs(task: Task) -> None:
+        let_go.wait(20)
+
+    hung = [asyncio.create_task(hangs.run(attempt(), None)) for _ in range(40)]  # more than any pool has
+    assert await asyncio.wait_for(write.run(attempt(), {"text": "hi"}), 10) == ["hi"]
+    for one in hung:
+        one.cancel()
+    assert all(isinstance(one, asyncio.CancelledError) for one in await asyncio.gather(*hung, return_exceptions=True))
+    let_go.set()
 
 
 async def test_an_answer_that_does_not_fit_is_the_functions_fault() -> None:

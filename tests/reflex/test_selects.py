@@ -15,7 +15,7 @@ import pytest
 
 from onefold.reflex.seams import Query
 from onefold.reflex.selects import Selects, SqlSelect, select
-from onefold.terms.errors import BadArguments, LoadRefused, UnknownName
+from onefold.terms.errors import BadArguments, LoadRefused, StoreUnavailable, UnknownName
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 
@@ -127,6 +127,31 @@ async def test_the_loop_goes_on_while_a_function_blocks() -> None:
         await asyncio.sleep(0)
     go_on.set()
     assert await asking == []
+
+
+async def test_a_selection_that_never_answers_is_left_and_may_be_tried_again() -> None:
+    let_go = threading.Event()
+
+    @select("hangs", timeout="20ms")
+    def hangs(query: Query) -> list[dict[str, Any]]:
+        let_go.wait(10)
+        return []
+
+    @select("waits", timeout="20ms")
+    async def waits(query: Query) -> AsyncIterator[dict[str, Any]]:
+        yield {"id": 1}
+        await asyncio.Event().wait()
+
+    @select("raises")
+    async def raises(query: Query) -> list[dict[str, Any]]:
+        raise TimeoutError("the database's own")
+
+    for name, part in (("hangs", hangs), ("waits", waits)):
+        with pytest.raises(StoreUnavailable, match=r"longer than its 0\.02 s"):
+            await rows(Selects([part]), {"name": name})
+    let_go.set()
+    with pytest.raises(TimeoutError, match="own"):
+        await rows(Selects([raises]), {"name": "raises"})
 
 
 @dataclass

@@ -10,19 +10,20 @@ from typing import Any
 import pytest
 
 from onefold.testing import staged
+from tests.contracts.backends import store_of
 from tests.timers.home import Home, Owner
 
 Homes = Callable[..., Awaitable[Home]]
 
 
-@pytest.fixture(params=["memory", "sqlite"])
+@pytest.fixture(params=["memory", "sqlite", "postgres"])
 async def homes(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Homes]:
+    store = store_of(request.param, tmp_path / "store")
     async with AsyncExitStack() as stack:
 
         async def make(*parts: object, owner: Owner | None = None, to: Any = None, **values: Any) -> Home:
             taken = owner or Owner()
             module = to or taken.timers()
-            store = "memory:" if request.param == "memory" else tmp_path / "store"
             stage = await stack.enter_async_context(staged(module, *parts, store=store, **values))
             return Home(stage, taken, module)
 

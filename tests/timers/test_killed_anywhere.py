@@ -12,6 +12,7 @@ import pytest
 from onefold.testing import staged
 from onefold.timers import Ack, Every, Supersede
 from onefold.timers.facts import TickAcked
+from tests.contracts.backends import store_of
 from tests.guarantees.test_a_run_happens_once import counting, dies_or_ends
 from tests.timers.home import SCHEDULE, Home, Owner, at, create, tick_id
 from tests.timers.laws import check_alarm, check_history, check_owner
@@ -48,11 +49,11 @@ async def homes_at(store: str | Path) -> AsyncIterator[Home]:
 POINTS = ("statement", "before-commit", "after-commit", "before-send", "after-send", "before-reply")
 
 
-@pytest.mark.parametrize("store", ["memory", "sqlite"])
+@pytest.mark.parametrize("store", ["memory", "sqlite", "postgres"])
 @pytest.mark.parametrize("point", POINTS)
 async def test_killed_at_any_point_every_tick_comes_once_by_its_id(tmp_path: Path, store: str, point: str) -> None:
     for hit in kills(store, point):
-        async with homes_at("memory:" if store == "memory" else tmp_path / str(hit)) as home:
+        async with homes_at(store_of(store, tmp_path / str(hit))) as home:
             met = counting(home.stage, point, hit)
             await dies_or_ends(home.stage, asyncio.ensure_future(whole(home)))
             home.stage.live_on()
@@ -74,8 +75,8 @@ async def test_killed_at_any_point_every_tick_comes_once_by_its_id(tmp_path: Pat
 
 
 def kills(store: str, point: str) -> range:
-    """Every one; of the many statements of the file each third, since a commit has a dozen of them."""
-    return range(1, 400, 3 if (store, point) == ("sqlite", "statement") else 1)
+    """Every one; of the many statements of a database some, since a commit has a dozen of them."""
+    return range(1, 400, {"sqlite": 3, "postgres": 23}.get(store, 1) if point == "statement" else 1)
 
 
 async def test_killed_again_and_again_it_comes_to_its_end(tmp_path: Path) -> None:

@@ -32,7 +32,7 @@ LOOK_EVERY_S = 0.4  # how soon a change is seen; a look at a hundred files takes
 @click.command("dev", short_help="Serve an app, reload it on changes, show what happens.")
 @click.argument("target", required=False)
 @click.option("--listen", metavar="HOST:PORT", help="Where to listen; by default 127.0.0.1:8600.")
-@click.option("--store", help="The store's folder, or memory: for one that ends with the process.")
+@click.option("--store", help="The store: a folder, postgres://…, or memory: for one that ends with the process.")
 @click.option("--no-reload", is_flag=True, help="Serve in this process, and leave changes alone.")
 @click.option("--handed", hidden=True, help="Sockets of the process that keeps this one.")
 def dev(target: str | None, listen: str | None, store: str | None, no_reload: bool, handed: str | None) -> None:
@@ -81,7 +81,7 @@ def _greet(host: Host, staged: Staged, listening: socket.socket, kept: Handed | 
 
     name, port = listening.getsockname()[:2]
     url = f"http://{f'[{name}]' if ':' in name else name}:{port}"
-    click.echo(f"onefold dev serves {staged.title} on {url} (store: {staged.config.store}, process {os.getpid()})")
+    click.echo(f"onefold dev serves {staged.title} on {url} (store: {staged.config.shown}, process {os.getpid()})")
     if kept is not None and kept.again:
         kept.serving()
         return

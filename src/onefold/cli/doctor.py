@@ -24,13 +24,14 @@ from onefold.terms.errors import Finding, LoadRefused, OnefoldError, StoreLocked
 if TYPE_CHECKING:
     from onefold.host.blob_audit import Found
     from onefold.host.config import Config
+    from onefold.store.postgres.checkup import Part
     from onefold.store.sqlite.checkup import File
 
 COLUMNS = ("space", "bytes", "wal_bytes", "turns", "blobs", "unreferenced", "state")
 
 
 @click.command("doctor")
-@click.option("--store", help="The store's folder; by default that of onefold.toml.")
+@click.option("--store", help="The store: a folder or postgres://…; by default that of onefold.toml.")
 @click.option("--accept-rollback", is_flag=True, help="Go on with files that end before what was acknowledged.")
 @json_option
 def doctor(store: str | None, accept_rollback: bool, as_json: bool) -> None:
@@ -39,15 +40,34 @@ def doctor(store: str | None, accept_rollback: bool, as_json: bool) -> None:
     from onefold.store.sqlite.checkup import checkup
 
     config = _config(store)
-    if config.folder is None:
+    if config.store == "memory:":
         raise click.UsageError("This store is in memory and ends with its process; there is nothing to check.")
-    files = list(checkup(config.folder, TURN))
+    files: list[File | Part] = list(checkup(config.folder, TURN)) if config.folder is not None else []
+    files += _on_servers(config)
     spaces = [file.space for file in files]
     found = {file.space: _look(config, file, accept_rollback, spaces) for file in files}
     refused = {space: told for space, told in found.items() if isinstance(told, OnefoldError)}
     looked = {space: told for space, told in found.items() if told is not None and not isinstance(told, OnefoldError)}
     _print(config, files, refused, looked, as_json)
     click.get_current_context().exit(_ends_with(files, refused, looked))
+
+
+def _on_servers(config: Config) -> list[Part]:
+    """The spaces that are on Postgres. Raises: LoadRefused, StoreUnavailable."""
+    from onefold.host.settings import on_postgres
+    from onefold.kernel.tables import TURN
+
+    wanted: dict[str, set[str]] = {config.store: set()} if on_postgres(config.store) else {}
+    for name, store in config.spaces.items():
+        if on_postgres(store):
+            wanted.setdefault(store, set()).add(name)
+    parts: list[Part] = []
+    for url, names in wanted.items():
+        from onefold.store.postgres.checkup import checkup
+
+        found = asyncio.run(checkup(url, TURN, lossy=config.durability != "full"))
+        parts += [part for part in found if url == config.store or part.space in names]
+    return sorted(parts, key=lambda part: part.space)
 
 
 def _config(store: str | None) -> Config:
@@ -69,7 +89,9 @@ def _config(store: str | None) -> Config:
         raise LoadRefused([*refused.findings, Finding(f"app {config.app}", problem)]) from refused
 
 
-def _look(config: Config, file: File, accept_rollback: bool, spaces: Sequence[str]) -> OnefoldError | Found | None:
+def _look(
+    config: Config, file: File | Part, accept_rollback: bool, spaces: Sequence[str]
+) -> OnefoldError | Found | None:
     """Why the space cannot be opened; where its histories break when it can. A held one was judged by the
     process that opened it, and its histories and blobs are not read while it grows."""
     if file.holder is not None:
@@ -108,7 +130,7 @@ async def _open(config: Config, space: str, accept_rollback: bool, spaces: Seque
 
 def _print(
     config: Config,
-    files: Sequence[File],
+    files: Sequence[File | Part],
     refused: dict[str, OnefoldError],
     looked: dict[str, Found],
     as_json: bool,
@@ -120,14 +142,15 @@ def _print(
         broken = found.faults if found is not None else ()
         state = "; ".join((*file.faults, *([str(error)] if error else ()), *broken)) or "ok"
         held = {"holder": file.holder} if file.holder else {}
-        sizes = {"space": file.space, "bytes": file.bytes, "wal_bytes": file.wal_bytes, "turns": file.turns}
+        sizes = {name: getattr(file, name) for name in COLUMNS[:4] if hasattr(file, name)}
         counts = {} if found is None else {"blobs": found.blobs, "unreferenced": found.unreferenced}
         rows.append({**sizes, **counts, "state": state, **held})
     if as_json:
-        show.raw(show.compact({"store": str(config.folder), "items": rows}).encode())
+        show.raw(show.compact({"store": config.shown, "items": rows}).encode())
         return
-    click.echo(f"store {config.folder}")
-    show.table(rows, COLUMNS[:-1], empty="There is no store, so nothing was checked. Name its folder with --store.")
+    click.echo(f"store {config.shown}")
+    columns = [name for name in COLUMNS[:-1] if any(name in row for row in rows)]
+    show.table(rows, columns, empty="There is no store, so nothing was checked. Name it with --store.")
     for row in rows:
         holder = ""
         if "holder" in row:
@@ -135,7 +158,7 @@ def _print(
         click.echo(f"{row['space']}: {show.plain(row['state'])}{holder}")
 
 
-def _ends_with(files: Sequence[File], refused: dict[str, OnefoldError], looked: dict[str, Found]) -> int:
+def _ends_with(files: Sequence[File | Part], refused: dict[str, OnefoldError], looked: dict[str, Found]) -> int:
     if not files:
         return NOT_FOUND
     if any(error.exit == HELD for error in refused.values()):

@@ -19,7 +19,7 @@ from onefold.cli.options import target_of
 @click.command("serve", short_help="Serve an app, in production.")
 @click.argument("target", required=False)
 @click.option("--listen", metavar="HOST:PORT", help="Where to listen; by default 127.0.0.1:8600.")
-@click.option("--store", help="The store's folder, or memory: for one that ends with the process.")
+@click.option("--store", help="The store: a folder, postgres://…, or memory: for one that ends with the process.")
 def serve(target: str | None, listen: str | None, store: str | None) -> None:
     """Serve TARGET (file.py, file.py:name or package.module:name) until SIGTERM."""
     from onefold.cli import stage

@@ -16,7 +16,19 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
-from onefold.host.settings import KNOWN, LATER, URL, BlobHome, Durability, Key, Wrong, hint
+from onefold.host.settings import (
+    KNOWN,
+    LATER,
+    URL,
+    BlobHome,
+    Durability,
+    Key,
+    Wrong,
+    hint,
+    holds_secret,
+    on_postgres,
+    shown,
+)
 from onefold.terms.errors import Finding, LoadRefused
 from onefold.terms.ids import NAME, nearest
 
@@ -86,7 +98,8 @@ class Config:
     """How an app is run. Built by `settle`; secrets are read by `secret(name)`, when they are needed."""
 
     app: str | None = None
-    store: str = STORE
+    store: str = field(default=STORE, repr=False)  # an address may hold a password: `shown` may be seen
+    spaces: Mapping[str, str] = field(default_factory=dict, repr=False)
     durability: Durability = "full"
     blobs: BlobHome = "database"
     listen: tuple[str, int] = LISTEN
@@ -105,8 +118,13 @@ class Config:
 
     @property
     def folder(self) -> Path | None:
-        """The folder that holds the SQLite files; None for a store in memory."""
-        return None if self.store == "memory:" else Path(self.store)
+        """The folder that holds the SQLite files; None for a store in memory or on Postgres."""
+        return None if self.store == "memory:" or on_postgres(self.store) else Path(self.store)
+
+    @property
+    def shown(self) -> str:
+        """The store as people may see it."""
+        return shown(self.store)
 
     @property
     def alone(self) -> bool:
@@ -184,6 +202,13 @@ def settle(
     from_file = _layer(FILE, dict(_flat(_read(file, findings))), findings)
     if file and "store" not in (said | asked | from_env):
         from_file["store"] = _beside(file, from_file.get("store", STORE))
+    for name, value in from_file.items():
+        if name == "store" or name.startswith("spaces."):
+            if file and name != "store":
+                from_file[name] = _beside(file, value)
+            if holds_secret(value):
+                problem = f"a password does not belong in a file; set {_variable(name)}, PGPASSWORD or a password file"
+                findings.append(Finding(f"{FILE}: {name}", problem))
     merged = from_file | from_env | asked | said
     named = str([value for name, value in merged.items() if name.endswith(("_env", "keys"))])
     for variable, meant in strangers.items():
@@ -197,7 +222,11 @@ def _said(layer: Mapping[str, Any] | None) -> dict[str, Any]:
 
 
 def _beside(file: Path, store: str) -> str:
-    return store if store == "memory:" else str(file.parent / store)
+    return store if store == "memory:" or on_postgres(store) else str(file.parent / store)
+
+
+def _variable(name: str) -> str:
+    return f"{PREFIX}{name.upper().replace('.', '__')}"
 
 
 def _flat(table: Mapping[str, Any], under: str = "") -> Iterator[tuple[str, Any]]:
@@ -233,7 +262,7 @@ def _environment(environ: Mapping[str, str]) -> tuple[dict[str, Any], dict[str, 
         if _pattern(name):
             found[name] = _from_text(raw)
         elif name not in _NOT_SETTINGS and (near := nearest(name, KNOWN)):
-            strangers[variable] = f"{PREFIX}{near.upper().replace('.', '__')}"
+            strangers[variable] = _variable(near)
     return found, strangers
 
 
@@ -251,6 +280,8 @@ def _pattern(name: str) -> str | None:
     """The name under which KNOWN or LATER has it, with * for a name that people choose."""
     parts = name.split(".")
     if len(parts) == 3 and NAME.fullmatch(parts[1]):
+        parts[1] = "*"
+    if len(parts) == 2 and parts[0] == "spaces" and NAME.fullmatch(parts[1]):
         parts[1] = "*"
     dotted = ".".join(parts)
     if dotted in KNOWN:
@@ -289,10 +320,10 @@ def _build(merged: Mapping[str, Any], file: Path | None, environ: Mapping[str, s
     def known(name: str, default: Any) -> Any:
         return merged.get(name, default)
 
-    hooks = under("hooks")
+    spaces = _spaces(merged, findings)
+    hooks, signals = under("hooks"), under("signals")
     for name, parts in hooks.items():
         _needs(parts, f"hooks.{name}", ("secret_env",), findings)
-    signals = under("signals")
     for name, parts in signals.items():
         _needs(parts, f"signals.{name}", ("scheme", "secret_env"), findings)
     people = {name: Person(**parts) for name, parts in under("people").items()}
@@ -310,6 +341,7 @@ def _build(merged: Mapping[str, Any], file: Path | None, environ: Mapping[str, s
     return Config(
         app=known("app", None),
         store=known("store", STORE),
+        spaces=spaces,
         durability=known("durability", "full"),
         blobs=known("blobs", "database"),
         listen=listen,
@@ -326,6 +358,19 @@ def _build(merged: Mapping[str, Any], file: Path | None, environ: Mapping[str, s
         file=file,
         environ=environ,
     )
+
+
+def _spaces(merged: Mapping[str, Any], findings: list[Finding]) -> dict[str, str]:
+    """Which spaces are moved, and where; what does not go together of where things lie is found."""
+    spaces = {name.partition(".")[2]: store for name, store in merged.items() if name.startswith("spaces.")}
+    store = merged.get("store", STORE)
+    if "main" in spaces:
+        findings.append(Finding("spaces.main", "`store` says where main is; leave it out"))
+    if spaces and store == "memory:":
+        findings.append(Finding("spaces", "a store in memory has all of its spaces there"))
+    if merged.get("blobs") == "files" and (on_postgres(store) or any(map(on_postgres, spaces.values()))):
+        findings.append(Finding("blobs", 'they lie in the database on Postgres; leave out blobs = "files"'))
+    return spaces
 
 
 def _needs(said: Mapping[str, Any], where: str, parts: tuple[str, ...], findings: list[Finding]) -> None:

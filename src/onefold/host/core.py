@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Awaitable, Callable, Container, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from onefold.actuators.declare import Actuator
@@ -21,6 +22,7 @@ from onefold.host.config import Config
 from onefold.host.driver import Driver
 from onefold.host.publishing import publisher
 from onefold.host.sender import Sender
+from onefold.host.settings import on_postgres
 from onefold.kernel.alert import PORT, Alerts, falls, stopped
 from onefold.kernel.blob import BLOBS, filled, pointers
 from onefold.kernel.drain import again
@@ -82,8 +84,9 @@ def windows_of(catalog: Catalog, otherwise: int | None) -> dict[str, int]:
 
 
 def files_of(config: Config, space: str, point: Callable[[str], None] = nowhere) -> Files | None:
-    """The folder of a space's blobs, beside its file; none for a store in memory."""
-    folder = config.folder
+    """The folder of a space's blobs, beside its file; none for a store in memory or on Postgres."""
+    moved = config.spaces.get(space)
+    folder = config.folder if moved is None else None if on_postgres(moved) else Path(moved)
     return None if folder is None else Files(folder / "blobs" / space, point)
 
 

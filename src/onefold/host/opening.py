@@ -8,6 +8,8 @@ Was wrong once: choices spread over the doors. `serve` and `call` opened one fol
 from __future__ import annotations
 
 import logging
+import os
+import platform
 import secrets  # noqa: TID251 - minted here, once, and handed down
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
@@ -21,11 +23,13 @@ from onefold.host.core import Passing, nowhere
 from onefold.host.host import Host
 from onefold.host.links import Choice
 from onefold.host.secret import signing
+from onefold.host.settings import on_postgres
 from onefold.kernel.port import StandIn
 from onefold.ports.notify import Links, Reaching, Way, alert_port, notify_port
 from onefold.ports.webhook import posting_port, signature, webhook_way
 from onefold.reflex.seams import Effect
 from onefold.store.contract import World
+from onefold.terms.errors import BadArguments, Finding, LoadRefused
 
 log = logging.getLogger("onefold")
 
@@ -88,20 +92,56 @@ def make_world(
     accept_rollback: bool = False,
     failpoint: Callable[[str], None] | None = None,
 ) -> World:
-    """The store that the settings name."""
-    if config.folder is None:
+    """The store that the settings name, and those of the spaces that they move. Raises: LoadRefused."""
+    make = partial(_world, config, clock, accept_rollback, failpoint)
+    main = make("store", config.store)
+    worlds = {config.store: main}
+    for name, store in config.spaces.items():
+        if store not in worlds:
+            worlds[store] = make(f"spaces.{name}", store)
+    if len(worlds) == 1:
+        return main
+    from onefold.store.apart import Apart
+
+    return Apart(main, {name: worlds[store] for name, store in config.spaces.items()})
+
+
+def _world(
+    config: Config,
+    clock: Clock,
+    accept_rollback: bool,
+    failpoint: Callable[[str], None] | None,
+    said: str,
+    store: str,
+) -> World:
+    if store == "memory:":
         from onefold.store.memory import MemoryWorld
 
         return MemoryWorld(clock=clock.now, failpoint=failpoint)
-    from onefold.store.sqlite import SqliteWorld
+    if not on_postgres(store):
+        from onefold.store.sqlite import SqliteWorld
 
-    return SqliteWorld(
-        config.folder,
-        clock=clock.now,
-        durability=config.durability,
-        accept_rollback=accept_rollback,
-        failpoint=failpoint,
-    )
+        return SqliteWorld(
+            store,
+            clock=clock.now,
+            durability=config.durability,
+            accept_rollback=accept_rollback,
+            failpoint=failpoint,
+        )
+    from onefold.store.postgres import PostgresWorld
+
+    named = f"process {os.getpid()} on {platform.node()}"
+    try:
+        return PostgresWorld(
+            store,
+            node=named.encode("ascii", "replace").decode(),
+            durability=config.durability,
+            accept_rollback=accept_rollback,
+            alone=True,
+            failpoint=failpoint,
+        )
+    except BadArguments as bad:
+        raise LoadRefused([Finding(said, fault.problem) for fault in bad.faults]) from None
 
 
 def _links(host: Host, config: Config, ask: Ask) -> Links:

@@ -24,13 +24,18 @@ def signing(config: Config, fresh: Callable[[int], bytes]) -> tuple[bytes, ...]:
     """The secrets to sign with (the first) and to check against (all of them).
 
     `fresh(n)` gives n unguessable bytes. A store in memory without `secret_env` gets a secret that
-    lives as long as the process. Raises: LoadRefused when a named variable is unset, or the file
-    can be read by others, is too short or cannot be made.
+    lives as long as the process. Raises: LoadRefused when a named variable is unset, when a store on Postgres has
+    none, or the file can be read by others, is too short or cannot be made.
     """
     if config.secret_env:
         return tuple(config.secret(name).encode() for name in config.secret_env)
-    if config.folder is None:
+    if config.store == "memory:":
         return (fresh(SIZE),)
+    if config.folder is None:
+        problem = (
+            "a store on Postgres has no folder to keep a secret in; set ONEFOLD_SECRET, or name another variable here"
+        )
+        raise LoadRefused([Finding("secret_env", problem)])
     return (_kept(config.folder / FILE, fresh),)
 
 

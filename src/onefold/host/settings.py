@@ -13,6 +13,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
+from urllib.parse import parse_qs, urlsplit
 
 from onefold.terms.duration import duration_ms
 from onefold.terms.errors import BadArguments
@@ -75,9 +76,43 @@ def _targets(value: Any) -> tuple[str, ...]:
 
 def _store(value: Any) -> str:
     text = _text(str(value) if isinstance(value, Path) else value)
-    if text.startswith(("postgres:", "postgresql:")):
-        raise Wrong("this version keeps its data in a folder or in memory:, not in Postgres")
+    if text.startswith(("postgres:", "postgresql:")) and not on_postgres(text):
+        raise Wrong("an address of a database is written postgres://user@host/database")
     return text
+
+
+def _moved(value: Any) -> str:
+    text = _store(value)
+    if text == "memory:":
+        raise Wrong("one space cannot be in memory by itself; name a folder or a postgres:// address")
+    return text
+
+
+def on_postgres(store: str) -> bool:
+    return store.startswith(("postgres://", "postgresql://"))
+
+
+def shown(store: str) -> str:
+    """A store as it may be shown: of an address, where it is, and nothing that opens it."""
+    if not on_postgres(store):
+        return store
+    try:
+        parts = urlsplit(store)
+        port = f":{parts.port}" if parts.port else ""
+        return f"postgres://{parts.hostname or ''}{port}{parts.path}"
+    except ValueError:
+        return "postgres://"
+
+
+def holds_secret(store: str) -> bool:
+    """Whether an address has a password in it."""
+    if not on_postgres(store):
+        return False
+    try:
+        parts = urlsplit(store)
+        return parts.password is not None or "password" in parse_qs(parts.query)
+    except ValueError:
+        return True
 
 
 def _durability(value: Any) -> Durability:
@@ -160,6 +195,7 @@ def _key(table: Mapping[str, Any], which: str) -> Key:
 KNOWN: Mapping[str, Callable[[Any], Any]] = {
     "app": _text,
     "store": _store,
+    "spaces.*": _moved,
     "durability": _durability,
     "blobs": _blobs,
     "listen": _listen,
@@ -184,4 +220,4 @@ KNOWN: Mapping[str, Callable[[Any], Any]] = {
     "keys": _keys,
 }
 # Named in the documentation, and not to be taken silently by code that would not act on them.
-LATER = frozenset({"spaces", "slots", "node.name", "node.advertise", "node.lease"})
+LATER = frozenset({"slots", "node.name", "node.advertise", "node.lease"})

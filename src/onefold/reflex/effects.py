@@ -1,14 +1,13 @@
 """reflex.effects - a Python function as the one thing that a reflex does.
 
 For: `@effect(name, writes=[…])`, its `.preview`, and `Effects`, the effects of an app by their names.
-Imports: kernel, terms.
+Imports: kernel, store, terms.
 Never: retries, keeps or emits by itself: the engine does, around `run`; holds up the loop for a plain function.
 Was wrong once: what an effect writes, guessed from what it had once emitted. A cycle was found on the day it ran.
 """
 
 from __future__ import annotations
 
-import asyncio
 import inspect
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -21,6 +20,7 @@ from onefold.kernel.port import unstopped
 from onefold.reflex.seams import Effect, Task
 from onefold.reflex.sql_effect import Changers, SqlEffect
 from onefold.reflex.words import Json
+from onefold.store.worker import Worker
 from onefold.terms.codec import shown, text_problem
 from onefold.terms.errors import BadArguments, Fault, Finding, LoadRefused
 from onefold.terms.ids import check_name
@@ -75,7 +75,7 @@ class EffectFunction(Generic[I, O]):
         if self._is_async:
             answer = await self.function(task, *given)
         else:
-            answer = await asyncio.to_thread(unstopped(partial(self.function, task, *given)))
+            answer = await self._in_a_thread(partial(self.function, task, *given))
             if inspect.isawaitable(answer):  # a plain function that hands on an async one
                 answer = await answer
         return self._written(answer)
@@ -90,6 +90,14 @@ class EffectFunction(Generic[I, O]):
         return self._preview(given)
 
     # --- inside -------------------------------------------------------------------------------------
+
+    async def _in_a_thread(self, call: Callable[[], Any]) -> Any:
+        """In a thread of its own: one that never ends keeps no other from beginning, nor the process from ending."""
+        worker = Worker(f"effect-{self.name}")
+        try:
+            return await worker.ask(unstopped(call))
+        finally:
+            worker.leave()
 
     def _read(self, input: Json) -> Any:
         if self._takes is not None:

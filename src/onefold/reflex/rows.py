@@ -8,24 +8,26 @@ Was wrong once: a list of everything, from a database that had a million rows fo
 
 from __future__ import annotations
 
+import asyncio
 import inspect
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from datetime import date, datetime
 from itertools import islice
-from typing import Any, Final, cast
+from typing import Any, Final, TypeVar, cast
 
 from onefold.reflex.seams import Query, Row
 from onefold.reflex.words import Json
 from onefold.store.worker import Worker, heard
 from onefold.terms.codec import below
-from onefold.terms.errors import BadArguments, Fault, LoadRefused
+from onefold.terms.errors import BadArguments, Fault, LoadRefused, StoreUnavailable
 from onefold.terms.typed import codec_of
 
+T = TypeVar("T")
 CHUNK: Final = 500
 """Rows that cross from a thread to the loop at once: each crossing costs about 0.1 ms."""
 
 
-async def rows_of(function: Callable[[Query], Any], query: Query, named: str) -> AsyncIterator[Row]:
+async def rows_of(function: Callable[[Query], Any], query: Query, named: str) -> AsyncGenerator[Row, None]:
     """The rows that a function gives for a query, as JSON. Raises: whatever it raises; BadArguments for what is no row."""
     if inspect.isasyncgenfunction(function) or inspect.iscoroutinefunction(function):
         given = function(query)
@@ -45,6 +47,31 @@ async def rows_of(function: Callable[[Query], Any], query: Query, named: str) ->
         return
     for row in given:
         yield as_row(row, named)
+
+
+async def within(rows: AsyncGenerator[T, None], timeout_ms: int, named: str) -> AsyncIterator[T]:
+    """The rows, as long as waiting for them takes no longer in all. Raises: StoreUnavailable, and whatever they raise.
+
+    What a thread is doing meanwhile goes on, unheard.
+    """
+    loop = asyncio.get_running_loop()
+    left = timeout_ms / 1000
+    try:
+        while True:
+            since = loop.time()
+            try:
+                async with asyncio.timeout(left):
+                    row = await anext(rows, None)
+            except TimeoutError as late:
+                if left > loop.time() - since:  # it raised that by itself
+                    raise
+                raise StoreUnavailable(named, f"it took longer than its {timeout_ms / 1000:g} s") from late
+            if row is None:
+                return
+            left -= loop.time() - since
+            yield row
+    finally:
+        await rows.aclose()
 
 
 async def _in_a_thread(call: Callable[[], Any], named: str) -> AsyncIterator[Any]:

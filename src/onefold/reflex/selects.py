@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mappin
 from datetime import datetime, timedelta
 from typing import Any, Final, Generic, Protocol, TypeAlias, TypeVar, overload
 
-from onefold.reflex.rows import as_row, rows_of
+from onefold.reflex.rows import as_row, rows_of, within
 from onefold.reflex.seams import Query, Row
 from onefold.reflex.words import Json
 from onefold.store.statement import problem_of, values_of
@@ -26,6 +26,8 @@ from onefold.terms.places import place_of_call, place_of_function, placed
 PRINCIPAL: Final = "principal"
 """The value that the engine binds. A reflex that has a parameter of this name is refused."""
 PARTS: Final = ("name", "with")
+LONGEST: Final = "60 seconds"
+"""How long a function may take over its rows. An advance waits for all its selections."""
 _ON: Final = re.compile(rf"env:[A-Za-z_][A-Za-z0-9_]{{0,127}}|tool:{NAME.pattern}", re.ASCII)
 R = TypeVar("R")
 
@@ -58,9 +60,11 @@ class Selected(Generic[R]):
         *,
         takes: frozenset[str] | None = None,
         may: frozenset[str] = frozenset(),
+        timeout: str | timedelta = LONGEST,
     ) -> None:
         self.name = _named(name, place_of_function(function))
         self.function = function
+        self.timeout_ms = duration_ms(timeout)
         self.takes = takes
         self.may = may
 
@@ -68,7 +72,7 @@ class Selected(Generic[R]):
         return f"<select {self.name}>"
 
     def rows(self, query: Query) -> AsyncIterator[Row]:
-        return rows_of(self.function, query, self.name)
+        return within(rows_of(self.function, query, self.name), self.timeout_ms, self.name)
 
 
 class SqlSelect:
@@ -111,12 +115,12 @@ AnySelect: TypeAlias = "Selected[Any] | SqlSelect"
 class _Select:
     """`select`: a decorator, and `select.sql`."""
 
-    def __call__(self, name: str) -> _Selecting:
+    def __call__(self, name: str, *, timeout: str | timedelta = LONGEST) -> _Selecting:
         """`@select("subscriptions.overdue")` on a function of a Query: an async generator, or a plain one or a function
-        that gives a list, which run in a thread. Raises: LoadRefused."""
+        that gives a list, which run in a thread. timeout: for all its rows. Raises: LoadRefused."""
         if callable(name):
             raise TypeError(f'@select needs the name of the selection: @select("{getattr(name, "__name__", "it")}")')
-        return _Selecting(name)
+        return _Selecting(name, timeout)
 
     def sql(self, name: str, sql: str, *, on: str, timeout: str | timedelta = "30 seconds") -> SqlSelect:
         """A question in SQL. `:name` stands for a value that the reflex gives in `with`, `:principal` for whoever the
@@ -127,8 +131,9 @@ class _Select:
 
 
 class _Selecting:
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, timeout: str | timedelta) -> None:
         self._name = name
+        self._timeout = timeout
 
     @overload
     def __call__(self, function: Callable[[Query], AsyncIterator[R]], /) -> Selected[R]: ...
@@ -137,7 +142,7 @@ class _Selecting:
     @overload
     def __call__(self, function: Callable[[Query], Iterable[R]], /) -> Selected[R]: ...
     def __call__(self, function: Callable[[Query], Any], /) -> Selected[Any]:
-        return Selected(self._name, function)
+        return Selected(self._name, function, timeout=self._timeout)
 
 
 select = _Select()

@@ -25,7 +25,7 @@ from onefold.terms.instant import Instant, up
 from onefold.testing.acts import NOT_GIVEN, Acts, Called
 from onefold.testing.lives import Lives, Standing
 from onefold.testing.points import Points
-from onefold.testing.stage import Killed, Stage
+from onefold.testing.stage import Killed, Stage, environ_for
 from onefold.testing.stuck import unasked
 
 __tracebackhide__ = True  # a failing test shows the test's own lines
@@ -62,7 +62,7 @@ class AwaitedApp(awaited.App):
 
     def settled(self, flags: Mapping[str, Any] | None = None) -> Config:
         """Its settings: as the test says, and neither the environment's nor a file's. Raises: LoadRefused."""
-        return settle(code=self.said, flags=flags, environ={})
+        return settle(code=self.said, flags=flags, environ=environ_for(str(self.said.get("store"))))
 
     async def __aenter__(self) -> AwaitedApp:
         opened = self._opened

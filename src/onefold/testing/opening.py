@@ -16,6 +16,7 @@ from types import TracebackType
 from typing import Any, Literal, Protocol
 
 from onefold.host.catalog import Part
+from onefold.host.settings import on_postgres
 from onefold.testing.app import AwaitedApp, DurableApp
 
 Replay = Literal["every-await"]
@@ -93,6 +94,8 @@ class Crashes:
 
     def _fresh(self, hit: int) -> Opening:
         store = self.opening.store
+        if on_postgres(str(store)):
+            raise ValueError("every crash needs a fresh store: name a folder, or leave the store out; not a database")
         return self.opening if store == MEMORY else replace(self.opening, store=Path(store) / f"crash-{hit}")
 
     def __iter__(self) -> Iterator[DurableApp]:

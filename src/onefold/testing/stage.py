@@ -20,6 +20,7 @@ from onefold.host.config import Config, settle
 from onefold.host.core import Heard, Passing
 from onefold.host.host import Host
 from onefold.host.opening import make_world, open_host
+from onefold.host.settings import on_postgres
 from onefold.kernel.port import StandIn
 from onefold.store.contract import World
 from onefold.terms.duration import duration_ms
@@ -86,7 +87,7 @@ class Stage:
 
     async def open(self) -> Host:
         """Open a host over this stage's rows."""
-        if self._world is None or self.config.folder is not None:
+        if self._world is None or self.config.store != "memory:":
             self._world = make_world(self.config, self.clock, failpoint=self._point)
         self._host = await open_host(
             self.config,
@@ -120,9 +121,18 @@ class Stage:
 
     async def let_die(self) -> None:
         """Let what a failpoint kills be killed, then let go of everything as a kill would."""
-        for _ in range(SPINS):
-            await asyncio.sleep(0)
+        await self.turns(SPINS)
         await self._abandon()
+
+    async def turns(self, count: int) -> None:
+        """So many turns of the loop; on a store that answers from elsewhere, until nothing is on its way besides."""
+        for _ in range(count):
+            await asyncio.sleep(0)
+        end = asyncio.get_running_loop().time() + LONGEST_S
+        while not self._killed and getattr(self._world, "busy", False) and asyncio.get_running_loop().time() < end:
+            await asyncio.sleep(0.001)
+            for _ in range(count):
+                await asyncio.sleep(0)
 
     async def _abandon(self) -> None:
         self._leave()
@@ -195,6 +205,11 @@ class Stage:
             raise
 
 
+def environ_for(store: str) -> dict[str, str]:
+    """What a store on Postgres cannot be opened without: a secret, which no folder keeps for it."""
+    return {"ONEFOLD_SECRET": "known to every test, and of no use"} if on_postgres(store) else {}
+
+
 @asynccontextmanager
 async def staged(
     *parts: object,
@@ -204,7 +219,7 @@ async def staged(
     fit: Callable[[Host], None] | None = None,
 ) -> AsyncIterator[Stage]:
     """A stage with its host open; closed at the end. `fit`: of a broken twin (`testing.broken.kernels`)."""
-    config = settle(code={**(settings or {}), "store": str(store)}, environ={})
+    config = settle(code={**(settings or {}), "store": str(store)}, environ=environ_for(str(store)))
     stage = Stage(parts, config, seed=seed, fit=fit)
     await stage.open()
     try:

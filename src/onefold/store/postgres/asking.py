@@ -40,67 +40,66 @@ class Known:
 
 
 class Asking:
-    """What is known of an author's statements over one connection."""
+    """What is known of the statements of one space's author."""
 
-    def __init__(self, home: Home, wire: Wire) -> None:
-        self._wire = wire
+    def __init__(self, home: Home) -> None:
         self._schema = f'"{home.schema}"'.encode()
         self._run = f"select line, changed from {home.way}($1::text, $2::text[], $3::int4)".encode()
         self._known: dict[str, Known] = {}
         self._types: dict[int, str] = dict(TYPES)
 
-    async def answer(self, handle: Handle, asked: Asked) -> Any:
+    async def answer(self, wire: Wire, handle: Handle, asked: Asked) -> Any:
         """Run it, between savepoints. Raises: BadStatement, StepFenced, StoreUnavailable, Contended."""
         reading = read(asked.sql)
         values = _bound(reading, asked)
         try:
             known = self._known.get(asked.sql)
             if known is None:
-                known = await self._learn(reading, asked)
+                known = await self._learn(wire, reading, asked)
                 ahead = []
             else:
                 ahead = [Statement(b"savepoint author")]
             most = asked.most if known.columns else None
             way = [_placed(reading, known, asked), array("text", values), None if most is None else small(most)]
-            results = await self._wire.send([*ahead, Statement(self._run, way), Statement(b"release savepoint author")])
+            results = await wire.send([*ahead, Statement(self._run, way), Statement(b"release savepoint author")])
         except Stopped as stopped:
-            await self._take_back(handle)
+            await self._take_back(wire, handle)
             raise self._said(stopped, handle, asked) from stopped
         except BadStatement:
-            await self._take_back(handle)
+            await self._take_back(wire, handle)
             raise
         except (Gone, OSError) as fault:
             handle.fallen = told_of(fault)
             raise handle.fallen from fault
         if reading.shapes:
             self._known.clear()
-        if self._wire.at_rest:
+        if wire.at_rest:
             handle.fallen = BadStatement("it ended the transaction of its step, which therefore failed", asked.sql)
             raise handle.fallen
-        rows = self._wire.rows(results[-2])
+        rows = wire.rows(results[-2])
         if asked.most is None:
             return rows[0][1] if reading.changes else 0
         return rows_of([line for line, _ in rows], known.columns) if known.columns else []
 
-    async def _learn(self, reading: Reading, asked: Asked) -> Known:
+    async def _learn(self, wire: Wire, reading: Reading, asked: Asked) -> Known:
         """Ask the server what the statement is made of. Leaves a savepoint behind. Raises: Stopped, Gone, BadStatement."""
         # As within the way in, whatever the author set: it is read twice, and must say the same.
-        await self._wire.send([Statement(b"savepoint author"), Statement(_READ_AS, [self._schema])])
+        await wire.send([Statement(b"savepoint author"), Statement(_READ_AS, [self._schema])])
         said = [""] * len(reading.names)
         try:
-            oids, columns = await _made_of(self._wire, reading.text(lambda place: f"${place + 1}"))
+            oids, columns = await _made_of(wire, reading.text(lambda place: f"${place + 1}"))
         except Stopped as stopped:
             if stopped.state not in _TYPELESS or not reading.names:
                 raise
-            await self._wire.send([Statement(b"rollback to savepoint author")])
+            await wire.send([Statement(b"rollback to savepoint author")])
             said = [said_type(asked.values[name]) for name in reading.names]
             try:
-                oids, columns = await _made_of(self._wire, reading.text(lambda place: f"${place + 1}::{said[place]}"))
+                oids, columns = await _made_of(wire, reading.text(lambda place: f"${place + 1}::{said[place]}"))
             except Stopped:
                 raise stopped from None
         if len({name for name, _ in columns}) < len(columns):
             raise BadStatement("two of its columns have one name; name them apart with AS", asked.sql)
-        await self._name_types(oids)
+        await self._name_types(wire, oids)
         known = Known(tuple([one or self._types[oid] for one, oid in zip(said, oids, strict=True)]), tuple(columns))
         if not any(said):
             if len(self._known) >= KNOWN_AT_MOST:
@@ -108,16 +107,16 @@ class Asking:
             self._known[asked.sql] = known
         return known
 
-    async def _name_types(self, oids: Sequence[int]) -> None:
+    async def _name_types(self, wire: Wire, oids: Sequence[int]) -> None:
         for oid in oids:
             if oid not in self._types:
-                (result,) = await self._wire.send([Statement(_TYPE, [str(oid).encode()])])
-                self._types[oid] = str(self._wire.rows(result)[0][0])
+                (result,) = await wire.send([Statement(_TYPE, [str(oid).encode()])])
+                self._types[oid] = str(wire.rows(result)[0][0])
 
-    async def _take_back(self, handle: Handle) -> None:
+    async def _take_back(self, wire: Wire, handle: Handle) -> None:
         """Undo a statement that failed, so that the step may go on. Where that fails too, the step has."""
         try:
-            await self._wire.send([Statement(b"rollback to savepoint author"), Statement(b"release savepoint author")])
+            await wire.send([Statement(b"rollback to savepoint author"), Statement(b"release savepoint author")])
         except (Gone, Stopped, OSError) as fault:
             handle.fallen = told_of(fault)
 

@@ -37,15 +37,18 @@ _NOT_ALLOWED = "42501"
 
 
 class Door:
-    """The author's way into one space. `connect` opens a connection, when it is first needed and after a loss."""
+    """The author's way into one space. `connect` lends a connection for as long as it is used, `back` takes it back."""
 
-    def __init__(self, space: str, within: str, connect: Callable[[], Awaitable[Wire]]) -> None:
+    def __init__(
+        self, space: str, within: str, connect: Callable[[], Awaitable[Wire]], back: Callable[[Wire], None]
+    ) -> None:
         self._space = space
         self._home = Home(space, within)
         self._connect = connect
+        self._back = back
         self._wire: Wire | None = None
         self._there = False
-        self._asking: Asking | None = None
+        self._asking = Asking(self._home)
         self._handle: Handle | None = None
         self._worker: Worker | None = None
 
@@ -56,13 +59,9 @@ class Door:
         milliseconds; StoreUnavailable; whatever `step` or `finish` raised.
         """
         name = named or str(getattr(step, "__name__", "step"))
-        async with self._guarded():
-            wire = await self._open()
-            if self._asking is None:
-                self._asking = Asking(self._home, wire)
-            asking = self._asking
+        async with self._lent() as wire:
             one = await self._begin(wire, budget_ms)
-            handle = self._handle = Handle(name, asking.answer)
+            handle = self._handle = Handle(name, partial(self._asking.answer, wire))
             try:
                 result = await self._inside(wire, handle, partial(step, handle), budget_ms / 1000, name)
                 if handle.fallen is not None:
@@ -81,8 +80,7 @@ class Door:
         if not statements:
             return
         digests = [hashlib.sha256(s.encode()).hexdigest()[:32] for s in statements]
-        async with self._guarded():
-            wire = await self._open()
+        async with self._lent() as wire:
             asked = f"select checksum from {self._home.migrations} where space=$1::text order by number"
             done = [d for (d,) in await self._rows(wire, asked, self._space)]
         for number, (was, now) in enumerate(zip(done, digests, strict=False), start=1):
@@ -108,8 +106,7 @@ class Door:
             raise LoadRefused([Finding(f"the migrations of {self._space}", str(bad))]) from bad
 
     async def tables(self) -> list[str]:
-        async with self._guarded():
-            wire = await self._open(make=False)
+        async with self._lent(make=False) as wire:
             found = await self._rows(wire, _TABLES, self._home.schema)
         return [name for (name,) in found]
 
@@ -118,8 +115,7 @@ class Door:
         its columns takes too long."""
         if table not in await self.tables():
             raise NotFound("table", table)
-        async with self._guarded():
-            wire = await self._open()
+        async with self._lent() as wire:
             columns = [name for (name,) in await self._rows(wire, _COLUMNS, self._home.schema, table)]
             key = await self._rows(wire, _KEY, self._home.schema, table)
         text, place = _page(table, key)
@@ -136,8 +132,12 @@ class Door:
             following = int(str(page[-1][place])) if place and page else start + len(page)
         return columns, [tuple([row[c] for c in columns]) for row in page], following
 
+    @property
+    def stepping(self) -> bool:
+        return self._handle is not None
+
     def close(self) -> None:
-        """Let go of the connection; it is opened again when needed. A step under way is fenced."""
+        """Let go of a connection in use. A step under way is fenced."""
         if self._handle is not None:
             self._handle.fenced = True
         wire, self._wire = self._wire, None
@@ -150,29 +150,27 @@ class Door:
     # --- the connection -------------------------------------------------------------------------
 
     @asynccontextmanager
-    async def _guarded(self) -> AsyncIterator[None]:
-        """What the driver says as ours; a lost connection is opened anew by who comes next."""
+    async def _lent(self, *, make: bool = True) -> AsyncIterator[Wire]:
+        """A connection for as long as it is needed, with the home made; what the driver says of it as ours."""
         try:
-            yield
+            wire = self._wire = await self._connect()
+            if make and not self._there:
+                await self._make(wire)
+                self._there = True
+            yield wire
         except (Gone, Stopped, OSError) as fault:
             self._lose()
+            self._there = False
             raise told_of(fault) from fault
+        finally:
+            lent, self._wire = self._wire, None
+            if lent is not None:
+                self._back(lent)
 
     def _lose(self) -> None:
         wire, self._wire = self._wire, None
         if wire is not None:
             wire.drop()
-
-    async def _open(self, *, make: bool = True) -> Wire:
-        wire = self._wire
-        if wire is None or not wire.open:
-            wire = self._wire = await self._connect()
-            self._asking = None
-            self._there = False
-        if make and not self._there:
-            await self._make(wire)
-            self._there = True
-        return wire
 
     async def _make(self, wire: Wire) -> None:
         """The home, where it is not there or not as it must be. Raises: StoreUnavailable for who may not make it."""

@@ -53,6 +53,11 @@ class AuthoredSpace(PostgresSpace):
         async with self.held():
             return await self._door.rows(table, limit, after)
 
+    @property
+    def stepping(self) -> bool:
+        """Whether a step of the author runs."""
+        return self._door.stepping
+
     async def close(self) -> None:
         await super().close()
         self._door.close()

@@ -22,7 +22,7 @@ from onefold.store.postgres.sql import quoted
 from onefold.store.postgres.wire import Gone, Statement, Stopped, Wire
 from onefold.terms.errors import StoreLocked
 
-TRIES = 25
+PAUSE_S, LONGEST_S = 0.005, 0.5
 PATIENCE_S = 5.0  # why: outlasts what a server does for a process that was killed before it looks whether it is there
 _KEY = "hashtextextended('onefold ' || $1::text || ' {}', 0)"
 _DOOR, _ROOMS = _KEY.format("door"), _KEY.format("rooms")
@@ -38,7 +38,7 @@ _HELD = (
 )
 _BY = (_HELD.format(_DOOR) + " and pid=$2::int8").encode()
 _WHO = (
-    "select coalesce(max(a.application_name), '') from pg_locks l join pg_stat_activity a using (pid), {} as k"
+    "select max(a.application_name) from pg_locks l join pg_stat_activity a using (pid), {} as k"
     " where l.locktype='advisory' and l.granted and l.objsubid=1 and l.pid<>pg_backend_pid()"
     " and l.database=(select oid from pg_database where datname=current_database())"
     " and l.classid=((k >> 32) & 4294967295)::oid and l.objid=(k & 4294967295)::oid"
@@ -55,7 +55,7 @@ class Hold:
         self._within = within
         self._connect = connect
         self._lost = lost
-        self._pause_s = patience_s / TRIES
+        self._patience_s = patience_s
         self._wire: Wire | None = None
         self._times: int | None = None
         self._taking = asyncio.Lock()
@@ -104,17 +104,19 @@ class Hold:
 
     async def _knock(self, wire: Wire) -> None:
         name = [self._within.encode()]
-        for tried in range(TRIES):
-            if tried:
-                await asyncio.sleep(self._pause_s)
+        pause, left = PAUSE_S, self._patience_s
+        while True:
             if await _says(wire, _TAKE, name):
                 if await _says(wire, _LOOK, name):
                     await _says(wire, _LEAVE_ROOMS, name)
                     return
                 await _says(wire, _LEAVE, name)
-        holders = [wire.rows((await _sent(wire, _WHO.format(key).encode(), name))[0])[0][0] for key in (_DOOR, _ROOMS)]
-        named = next((str(holder) for holder in holders if holder), "")
-        raise StoreLocked(STORE, named.removeprefix("onefold ") or "another process")
+            if left <= 0:
+                break
+            await asyncio.sleep(pause)
+            left -= pause
+            pause = min(2 * pause, LONGEST_S)
+        raise StoreLocked(STORE, await holder_of(wire, self._within) or "another process")
 
     async def _count(self, wire: Wire) -> int:
         """How often it was taken. Raises: StoreLocked where another took it since this process had it."""
@@ -126,6 +128,16 @@ class Hold:
         if self._times is not None and times != self._times + 1:
             raise StoreLocked(STORE, "another process, which had it meanwhile; start this one anew")
         return times
+
+
+async def holder_of(wire: Wire, within: str) -> str | None:
+    """The process that has a store, as it named itself; None when none does. Raises: StoreUnavailable."""
+    for key in (_DOOR, _ROOMS):
+        (result,) = await _sent(wire, _WHO.format(key).encode(), [within.encode()])
+        ((holder,),) = wire.rows(result)
+        if holder is not None:
+            return str(holder).removeprefix("onefold ") or "another process"
+    return None
 
 
 async def _says(wire: Wire, text: bytes, values: list[bytes]) -> bool:

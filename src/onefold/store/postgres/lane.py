@@ -37,6 +37,11 @@ class Lane:
             self._task = asyncio.get_running_loop().create_task(self._work())
             self._task.add_done_callback(self._ended)
 
+    @property
+    def busy(self) -> bool:
+        """Whether anything waits or is being committed."""
+        return self._task is not None
+
     async def settled(self) -> None:
         """Everything that waits is committed, and everybody was told."""
         while self._task is not None:

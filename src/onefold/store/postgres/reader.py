@@ -26,11 +26,19 @@ class Reader:
         self._connect = connect
         self._wire: Wire | None = None
         self._opening = asyncio.Lock()
+        self.asking = 0  # how many wait for an answer
 
     async def look(self, calls: Sequence[Call]) -> list[Answer]:
         """Raises: StoreUnavailable, and what opening a connection raises."""
         if not any(call.statements for call in calls):
             return [call.answer([]) for call in calls]
+        self.asking += 1
+        try:
+            return await self._look(calls)
+        finally:
+            self.asking -= 1
+
+    async def _look(self, calls: Sequence[Call]) -> list[Answer]:
         for last in (False, True):
             wire = await self.wire()
             try:

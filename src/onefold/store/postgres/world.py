@@ -29,6 +29,7 @@ from onefold.store.postgres.plan import Plan
 from onefold.store.postgres.reader import Reader
 from onefold.store.postgres.wire import Gone, Statement, Stopped, Wire
 
+SPARE = 2  # connections kept for authors between their steps
 LANES = 3  # why: `main` has one to itself, so that no step of an actuator waits behind its folds or they behind it
 
 
@@ -65,6 +66,8 @@ class PostgresWorld:
         self._within = within
         self._history = History(within, accept_rollback)
         self._there = False
+        self._spare: list[Wire] = []
+        self._ended = False
         self._spaces: dict[str, AuthoredSpace] = {}
         self._hold = Hold(within, self._plain, self._let_go, patience_s) if alone else None
         self._reader = Reader(self._connected)
@@ -76,6 +79,12 @@ class PostgresWorld:
     def incarnation(self) -> int:
         """Of the history this world writes to: part of every epoch. 0 before a space is open."""
         return self._history.incarnation
+
+    @property
+    def busy(self) -> bool:
+        """Whether anything is on its way to the server or back. For tests, which wait until nothing is."""
+        held = any(space.stepping for space in self._spaces.values())
+        return held or self._reader.asking > 0 or any(lane.busy for lane in self._lanes) or self._opening.locked()
 
     async def open(self, name: str, schemas: Sequence[Schema]) -> AuthoredSpace:
         """Raises: StoreReplaced, StoreTooNew, LoadRefused, StoreUnavailable."""
@@ -119,6 +128,8 @@ class PostgresWorld:
     def abandon(self) -> None:
         """Let go of every connection as a kill would. For tests, and the end of `close`."""
         self._numbers.close()
+        self._ended = True
+        self._drop_spare()
         for space in self._spaces.values():
             space.abandon()
         for lane in self._lanes:
@@ -145,8 +156,23 @@ class PostgresWorld:
         await self._numbers.known([t.name for s in schemas for t in s.tables if t.serial])
         lane = self._lanes[0 if name == "main" else 1 + number % (LANES - 1)]
         space = AuthoredSpace(name, number, schemas, self._within, lane, self._reader, self._numbers)
-        space.give(Door(name, self._within, self._connected), self._engine, self._fail)
+        space.give(Door(name, self._within, self._lend, self._take_back), self._engine, self._fail)
         return space
+
+    async def _lend(self) -> Wire:
+        """A connection for an author's step: few are kept, however many authors there are. Raises: as `_connected`."""
+        while self._spare:
+            wire = self._spare.pop()
+            if wire.at_rest:
+                return wire
+            wire.drop()
+        return await self._connected()
+
+    def _take_back(self, wire: Wire) -> None:
+        if wire.at_rest and len(self._spare) < SPARE and not self._ended:
+            self._spare.append(wire)
+        else:
+            wire.drop()
 
     def _engine(self) -> Engine:
         return Engine(self._connected, self._fail, self._history.reached, self._settle_s)
@@ -195,6 +221,11 @@ class PostgresWorld:
         for space in self._spaces.values():
             space.let_go()
         self._reader.drop()
+        self._drop_spare()
+
+    def _drop_spare(self) -> None:
+        while self._spare:
+            self._spare.pop().drop()
 
     async def _blocks(self, table: str, count: int) -> list[int]:
         text = (
