@@ -25,7 +25,7 @@ from onefold.reflex.execute import (
 )
 from onefold.reflex.words import ByHand, Policy, Reflex, Signal, Write
 from onefold.terms import codec
-from onefold.terms.errors import BadArguments, OutsideStep
+from onefold.terms.errors import BadArguments, OutsideStep, TooLarge
 from onefold.terms.instant import Instant
 from tests.reflex.ledger import START, run_row, task_row
 
@@ -162,6 +162,15 @@ def test_an_attempt_emits_so_many_and_no_more() -> None:
         emits(Signal("s", None))
     with pytest.raises(BadArguments):
         emits(Signal("s", None))
+
+
+def test_an_attempt_emits_so_many_bytes_and_no_more() -> None:
+    emits = Emits(claimed(), NOW)
+    for _ in range(4):
+        emits(Signal("s", "x" * 1_000_000))
+    with pytest.raises(TooLarge, match="one attempt emits"):
+        emits(Signal("s", "x" * 1_000_000))
+    assert len(emits.close()) == 4
 
 
 def test_an_effect_is_given_its_key_its_attempt_and_whose_it_is() -> None:

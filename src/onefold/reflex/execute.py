@@ -24,7 +24,7 @@ from onefold.reflex.tables import REFLEX_RUN, TASK
 from onefold.reflex.words import Json, Policy, Reflex, Signal, TaskState, Write
 from onefold.store.contract import Row
 from onefold.terms import codec
-from onefold.terms.errors import BadArguments, Fault, OutsideStep
+from onefold.terms.errors import BadArguments, Fault, OutsideStep, TooLarge
 from onefold.terms.ids import join, principal_of
 from onefold.terms.instant import Instant, moment
 from onefold.terms.limits import MAX_ROW_BYTES
@@ -37,7 +37,8 @@ WORDS_AT_MOST: Final = 2_000
 """Characters of an error that a row keeps."""
 
 EMITS_AT_MOST: Final = 1_000
-"""Facts of one attempt. They are committed with its answer, which everybody waits for."""
+EMITTED_BYTES: Final = 4 << 20
+"""Facts of one attempt, and their bytes together. They are committed with its answer, which everybody waits for."""
 
 _RUN = REFLEX_RUN.at
 _N, _OF, _UNIT, _REFLEX, _PRINCIPAL = (TASK.at[name] for name in ("n", "run", "unit", "reflex", "principal"))
@@ -90,10 +91,10 @@ class Landing:
 class Emits:
     """What one attempt has emitted so far. Whose it is, how deep and of what it came are the task's, not its own."""
 
-    __slots__ = ("_kept", "_now", "_task")
+    __slots__ = ("_kept", "_now", "_size", "_task")
 
     def __init__(self, task: Row, now: Instant) -> None:
-        self._task, self._now = task, now
+        self._task, self._now, self._size = task, now, 0
         self._kept: list[Incoming] | None = []
 
     def __call__(self, fact: Write | Signal) -> None:
@@ -104,7 +105,11 @@ class Emits:
             raise BadArguments([Fault("fact", f"is one too many: an attempt may emit {EMITS_AT_MOST}")])
         whose, deep = principal_of(str(self._task[_PRINCIPAL])), _number(self._task, "depth") + 1
         cause = f"task:{_number(self._task, 'n')}"
-        self._kept.append(intake.taken(fact, whose, self._now, depth=deep, cause=cause))
+        kept = intake.taken(fact, whose, self._now, depth=deep, cause=cause)
+        self._size += len(kept.raw)
+        if self._size > EMITTED_BYTES:
+            raise TooLarge("What one attempt emits", self._size, EMITTED_BYTES, "emit where it lies, not all of it")
+        self._kept.append(kept)
 
     def close(self) -> tuple[Incoming, ...]:
         """All of them; whoever still emits afterwards is refused."""
