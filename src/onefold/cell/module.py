@@ -34,7 +34,7 @@ from onefold.kernel.words import Decision
 from onefold.program.calling import call, raised
 from onefold.program.handles import Handles
 from onefold.program.words import LIMITS, OneCall, Stopped
-from onefold.terms.errors import BadArguments, Contended, Fault
+from onefold.terms.errors import BadArguments, Contended, Fault, NotFound
 
 SNAPSHOT_EVERY = 200
 """Facts between two snapshots. A fact is the changed fields alone, a snapshot all of them: 200 keep both small."""
@@ -73,16 +73,18 @@ class Cells(Module[Record, Event, Fact, Told, Record]):
 
 
 def decision(shape: Shape, number: int, record: Record, event: Event, now: datetime) -> Decision[Fact, Told]:
-    """One event on the record. A turn of a cell that is not there is told so; nothing begins by accident."""
+    """One event on the record. A turn of a cell that is not there is refused; nothing begins by accident."""
     match event:
         case Spawn():
             if record.exists:
                 return Decision(reply=Told("resident"))
             return Decision(facts=[Began()], reply=Told("spawned"))
         case Retire():
-            return Decision(facts=[Retired()], reply=Told("retired")) if record.exists else _absent()
+            if not record.exists:
+                raise NotFound(shape.name, event.cell)
+            return Decision(facts=[Retired()], reply=Told("retired"))
         case _ if not record.exists and not shape.on_demand:
-            return _absent()
+            raise NotFound(shape.name, event.cell)
         case Call(method=method, arguments=arguments):
             return _called(shape, number, record, method, arguments, now)
         case Capture(base=int(base)) | Ended(base=base) if base != record.changes:
@@ -157,10 +159,6 @@ def _keeping(record: Record, fields: Mapping[str, Json], number: int, told: Told
     if fields:
         facts.append(Set(dict(fields), number))
     return Decision(facts=facts, reply=told)
-
-
-def _absent() -> Decision[Fact, Told]:
-    return Decision(reply=Told("absent"))
 
 
 def _cell(event: Event) -> str:

@@ -58,9 +58,9 @@ class Record:
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """The reply that is stored. outcome: done, failed, spawned, resident, captured, retired, absent."""
+    """The reply that is stored. outcome: done, failed, spawned, resident, captured, retired."""
 
-    outcome: Literal["done", "failed", "spawned", "resident", "captured", "retired", "absent"]
+    outcome: Literal["done", "failed", "spawned", "resident", "captured", "retired"]
     value: Json = None
     ran: int = 0
     error: dict[str, Json] | None = None  # {"kind", "ran", "of", …} of terms.turns

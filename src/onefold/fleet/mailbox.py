@@ -15,6 +15,7 @@ from typing import Any, Final
 from onefold.store.contract import Append, Body, Cas, Column, Create, Last, Migration, Query, Row, Schema, Table, Write
 from onefold.terms.errors import Busy, KeyConflict
 from onefold.terms.ids import ActorId, principal_of, principal_text
+from onefold.terms.instant import Instant
 
 MAIL = Table(
     "mail",
@@ -42,6 +43,7 @@ BOX_AT_MOST: Final = 10_000
 """Letters that wait for one actor. At a millisecond each the last of them already waits ten seconds."""
 TRIES: Final = 8
 """After so many faults a letter is parked: with the backoff below, half an hour after its first try."""
+PARKED_SHOWN: Final = 1_000
 FIRST_MS: Final = 500
 LONGEST_MS: Final = 15 * 60_000
 
@@ -66,6 +68,20 @@ class Waiting:
     sender: str
     body: bytes
     tries: int
+
+
+@dataclass(frozen=True, slots=True)
+class GivenUp:
+    """A parked letter, its last error, and when it was posted."""
+
+    mail: Waiting
+    error: str
+    at: Instant
+
+
+def given_up(row: Row) -> GivenUp:
+    at = row[MAIL.at["at"]]
+    return GivenUp(waiting(row), str(row[MAIL.at["error"]] or ""), Instant(at if isinstance(at, int) else 0))
 
 
 def waiting(row: Row) -> Waiting:
@@ -111,8 +127,8 @@ def soonest() -> Query:
 
 
 def parked() -> Query:
-    """Letters that were given up on."""
-    return Query(MAIL, where=(("due_at", "null", True),), order=("n",))
+    """Letters that were given up on: the first so many."""
+    return Query(MAIL, where=(("due_at", "null", True),), order=("n",), limit=PARKED_SHOWN)
 
 
 def boxes(rows: Iterable[Row]) -> list[ActorId]:

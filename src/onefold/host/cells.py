@@ -73,9 +73,7 @@ class CellVerbs:
         """It exists no longer. Raises: NotFound."""
         caller.need("call", "retiring a cell")
         at = self._cell(shape, id, caller)
-        told = await self._fold(at, Retire(self._key(key), id), ["retire"], holder)
-        if told.outcome == "absent":
-            raise NotFound(shape, id)
+        await self._fold(at, Retire(self._key(key), id), ["retire"], holder)
 
     async def turn(
         self,
@@ -97,7 +95,7 @@ class CellVerbs:
         found.checked(arguments)
         event = Call(self._key(key), id, method, dict(arguments))
         told = await self._fold(at, event, ["call", method, arguments], holder)
-        return self._turn(known, told, id)
+        return self._turn(known, told)
 
     async def program(
         self, shape: str, id: str, source: str, *, key: str | None = None, caller: Caller, holder: Any = None
@@ -160,9 +158,7 @@ class CellVerbs:
         if not isinstance(fields, Mapping):
             raise BadArguments([Fault("set", "must be an object of fields", fields)])
         event = Capture(self._key(key), id, checked(known, fields), base)
-        told = await self._fold(at, event, ["capture", dict(fields)], holder)
-        if told.outcome == "absent":
-            raise NotFound(shape, id)
+        await self._fold(at, event, ["capture", dict(fields)], holder)
         return await self.read(shape, id, caller=caller)
 
     async def evict(self, shape: str, id: str, *, caller: Caller) -> str:
@@ -222,13 +218,13 @@ class CellVerbs:
         known, program, content = self._shape(at.kind), self._read(at, source), ["program", source]
         if isinstance(program, OneCall):
             event = Call(key, at.key, program.name, dict(program.arguments))
-            return self._turn(known, await self._fold(at, event, content, holder, takes), at.key)
+            return self._turn(known, await self._fold(at, event, content, holder, takes))
         alone = holder if holder is not None else object()
         async with self._gates.held(at, alone):
             while True:
                 ended = await self._ended(at, known, program, key)
                 try:
-                    return self._turn(known, await self._fold(at, ended, content, alone, takes), at.key)
+                    return self._turn(known, await self._fold(at, ended, content, alone, takes))
                 except Contended:
                     continue  # a turn that had passed the gate before was committed meanwhile
 
@@ -273,9 +269,7 @@ class CellVerbs:
             return Ended(key, at.key, record.changes, {}, refused(raised(bad, verdict.ran, verdict.ran)))
         return Ended(key, at.key, record.changes, fields, Told("done", verdict.value, verdict.ran))
 
-    def _turn(self, shape: Shape, told: Told, id: str) -> Turn:
-        if told.outcome == "absent":
-            raise NotFound(shape.name, id)
+    def _turn(self, shape: Shape, told: Told) -> Turn:
         if told.error is not None:
             raise failed(told.error)
         return Turn(shape.branch(told.value), told.value, told.ran)

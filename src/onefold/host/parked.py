@@ -10,16 +10,18 @@ An id is what, where and which: "owed.main.17", "alarm.main.3", or a run's id.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from datetime import datetime
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from itertools import chain
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from onefold.actuators.tables import RUN
 from onefold.host.caller import Caller
 from onefold.host.core import MAIN, Core, left_as_it_was, take_up
 from onefold.host.driver import soonest
+from onefold.host.parking import LETTER, WAYS, of_cell, of_reflex
+from onefold.host.parking import ParkedDetail as ParkedDetail
+from onefold.host.parking import ParkedItem as ParkedItem
 from onefold.host.reflexing import Reflexing
 from onefold.host.sender import hears
 from onefold.kernel.alarm import LIMIT
@@ -30,12 +32,15 @@ from onefold.kernel.words import Dropped
 from onefold.node.resident import Resident
 from onefold.node.waking import row_of
 from onefold.reflex.parking import is_one
-from onefold.reflex.words import IntakeRow, TaskRow
+from onefold.reflex.words import IntakeRow
 from onefold.store.contract import Query, Row
 from onefold.terms.codec import parse
 from onefold.terms.errors import NotFound, WaitsForCode
 from onefold.terms.ids import ActorId, principal_of
 from onefold.terms.instant import Instant, moment, text
+
+if TYPE_CHECKING:
+    from onefold.fleet.mailbox import GivenUp
 
 LISTED = 1_000  # of each kind and space in one list
 _NUMBER = re.compile(r"[0-9]{1,18}")  # not isdigit, which takes a raised two, and not what no row can have
@@ -49,50 +54,6 @@ _FALLING = Query(
     limit=LISTED,
 )
 _RUNS = Query(RUN, where=(("status", "=", "parked"),), order=("actor",), limit=LISTED)
-
-WAYS: Mapping[str, tuple[str, str]] = {
-    "owed": ("sends it again, with a fresh count", "gives it up; its actor is told, if it hears drops"),
-    "uncertain": ("sends it, though it may have arrived", "takes it as settled by hand; its actor is told"),
-    "port": ("looks for a part that provides the port", "gives it up; its actor is told, if it hears drops"),
-    "notice": ("sends it now", "tells nobody"),
-    "alarm": ("tries the wake again, with a fresh count", "lets it sleep until its next event"),
-    "run": ("goes on from its journal", "cancels the run"),
-    "code": ("reads it again", "is refused: only other code can read it"),
-    "task": ("opens it again, with a fresh count", "leaves it failed"),
-    "fact": ("lets it pass, however long its chain", "lets it wake nobody"),
-}
-"""What a retry and a drop of each kind do."""
-
-
-@dataclass(frozen=True, slots=True)
-class ParkedItem:
-    """One thing that waits for a person. `cause`: its last error."""
-
-    id: str
-    kind: str  # owed, uncertain, port, notice, alarm, run, code; of reflexes: task, fact
-    program: str
-    cause: str
-    since: datetime
-
-
-@dataclass(frozen=True, slots=True)
-class ParkedDetail:
-    """An item, what retry and drop do to it, and what is known of it. owed: the key as the actor wrote it."""
-
-    id: str
-    kind: str
-    program: str
-    cause: str
-    since: datetime
-    retry: str
-    drop: str
-    key: str | None = None
-    principal: str | None = None
-    tries: int | None = None
-    port: str | None = None
-    owed: str | None = None
-    next_at: datetime | None = None
-    body: Any = None
 
 
 def _asleep(kinds: Sequence[str]) -> Query:
@@ -122,6 +83,7 @@ class ParkedVerbs:
 
     _core: Core
     _reflexing: Reflexing
+    cells: Any  # the verbs on cells, loaded only in an app that has some
     run_retry: Callable[..., Any]
     run_cancel: Callable[..., Any]
 
@@ -130,13 +92,16 @@ class ParkedVerbs:
         found: list[ParkedItem] = []
         for place in self._core.places:
             found.extend(await self._parked_in(place, caller))
-        found.extend(_of_reflex(row) for row in await self._reflexing.parked(_whose(caller)))
+        found.extend(of_reflex(row) for row in await self._reflexing.parked(_whose(caller)))
+        found.extend(of_cell(row) for row in await self._letters(caller))
         return sorted(found, key=lambda item: (item.since, item.id))
 
     async def parked_show(self, id: str, *, caller: Caller) -> ParkedDetail:
         """One item with all that is known of it. Raises: NotFound."""
         if is_one(id):
             return await self._shown_of_reflex(id, caller)
+        if id.startswith(LETTER):
+            return await self._shown_of_cell(id, caller)
         name, number = _numbered(id)[1:]
         for place in self._core.places:
             if id.startswith("run_") or place.name == name:
@@ -169,6 +134,8 @@ class ParkedVerbs:
                 count += len(await place.look(_RUNS))
             elif place.name == MAIN:
                 count += len(await self._strangers(place))
+        if self._core.catalog.cells:
+            count += len(await self.cells.postman.parked())
         return count + len(await self._reflexing.parked(None))
 
     async def parked_retry(self, id: str, *, caller: Caller) -> None:
@@ -180,6 +147,10 @@ class ParkedVerbs:
         if is_one(id):
             await self._shown_of_reflex(id, caller)
             await self._reflexing.unpark(id)
+            return
+        if id.startswith(LETTER):
+            await self._shown_of_cell(id, caller)
+            await self.cells.postman.retry(_numbered(id)[2] or 0)
             return
         what, at, resident, number = await self._which(id, caller)
         if what == "alarm":
@@ -198,6 +169,10 @@ class ParkedVerbs:
             return
         if is_one(id):
             await self._reflexing.drop(id, reason, _whose(caller))
+            return
+        if id.startswith(LETTER):
+            await self._shown_of_cell(id, caller)
+            await self.cells.postman.drop(_numbered(id)[2] or 0)
             return
         what, at, resident, number = await self._which(id, caller)
         if what == "alarm":
@@ -219,11 +194,29 @@ class ParkedVerbs:
         row = next((row for row in await self._reflexing.parked(_whose(caller)) if row.id == id), None)
         if row is None:
             raise NotFound("parked item", id)
-        item = _of_reflex(row)
+        item = of_reflex(row)
         told = ParkedDetail(item.id, item.kind, item.program, item.cause, item.since, *WAYS[item.kind])
         if isinstance(row, IntakeRow):
             return replace(told, principal=row.principal, body=row.body)
         return replace(told, principal=row.principal, key=row.unit, tries=row.attempt)
+
+    async def _letters(self, caller: Caller) -> list[GivenUp]:
+        """Letters that were given up on, of those that the caller may see."""
+        if not self._core.catalog.cells:
+            return []
+        return [each for each in await self.cells.postman.parked() if caller.sees(each.mail.to.principal)]
+
+    async def _shown_of_cell(self, id: str, caller: Caller) -> ParkedDetail:
+        """A parked letter. Raises: NotFound."""
+        for each in await self._letters(caller):
+            item = of_cell(each)
+            if item.id == id:
+                told = ParkedDetail(item.id, item.kind, item.program, item.cause, item.since, *WAYS[item.kind])
+                to = each.mail.to
+                return replace(
+                    told, key=to.key, principal=to.principal, tries=each.mail.tries, body=parse(each.mail.body)
+                )
+        raise NotFound("parked item", id)
 
     async def _parked_in(
         self, place: Any, caller: Caller, *, id: str | None = None, only: int | None = None
@@ -348,13 +341,6 @@ class ParkedVerbs:
         keys: list[Row] = [(n,) for n in dict.fromkeys(numbers)]
         rows = await place.look(Query(ACTOR, on=("n",), keys=keys))
         return {row[0]: ActorId(str(row[1]), principal_of(str(row[2])), str(row[3])) for row in rows}
-
-
-def _of_reflex(row: IntakeRow | TaskRow) -> ParkedItem:
-    if isinstance(row, IntakeRow):
-        return ParkedItem(row.id, "fact", row.subject, row.note or "", row.at)
-    since = moment(Instant(0)) if row.ended_at is None else row.ended_at
-    return ParkedItem(row.id, "task", row.reflex, row.error or "", since)
 
 
 def _whose(caller: Caller) -> tuple[str | None, ...] | None:

@@ -12,7 +12,20 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from onefold.fleet.mailbox import MAIL, Waiting, box, boxes, due, failed, ready, soonest
+from onefold.fleet.mailbox import (
+    MAIL,
+    GivenUp,
+    Waiting,
+    again,
+    box,
+    boxes,
+    due,
+    failed,
+    given_up,
+    parked,
+    ready,
+    soonest,
+)
 from onefold.fleet.ring import Ring, Taken
 from onefold.host.clock import Clock
 from onefold.store.contract import AuthorSpace, Body, Done, Last, Remove, Write
@@ -65,6 +78,21 @@ class Postman:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, *self._working.values(), return_exceptions=True)
+
+    # --- what was given up on -----------------------------------------------------------------------
+
+    async def parked(self) -> list[GivenUp]:
+        """Letters that wait for a person."""
+        (rows,) = await (await self._space()).look(parked())
+        return [given_up(row) for row in rows]
+
+    async def retry(self, n: int) -> None:
+        """Try a parked letter once more, with a fresh count."""
+        await self._write(again(n, self._clock.now()))
+
+    async def drop(self, n: int) -> None:
+        """Take a parked letter out of its box."""
+        await self._write(Remove(MAIL, keys=[(n,)]))
 
     # --- by the ring, and by the rows ---------------------------------------------------------------
 

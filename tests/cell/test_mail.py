@@ -1,0 +1,121 @@
+"""Letters to cells: committed when posted, each a turn that counts once, in the order of posting, and parked with a way out."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+import onefold
+from onefold.cell import Turn
+from onefold.host.caller import inside
+from onefold.host.config import settle
+from onefold.host.opening import open_host
+from onefold.terms.errors import BadArguments, NotFound
+from onefold.terms.turns import ParseFailed, ProgramRaised, UnknownCall
+from onefold.testing import VirtualClock
+from tests.cell.rooms import Memory, Room
+
+
+@pytest.fixture(params=["memory", "sqlite"])
+async def app(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[onefold.App]:
+    store = "memory:" if request.param == "memory" else tmp_path / "store"
+    async with onefold.App(Room, Memory, store=store) as app:
+        yield app
+
+
+async def settled(app: onefold.App) -> None:
+    while not app.host.quiet:  # noqa: ASYNC110 - quiet is a state of many parts, and nothing to wait on
+        await asyncio.sleep(0)
+
+
+async def test_a_letter_is_a_turn_that_counts_once(app: onefold.App) -> None:
+    lobby = app.cell(Room, "lobby")
+    await lobby.spawn()
+    for _ in range(3):
+        assert (await lobby.post("greet('a')", key="k")).id == "k"
+    await settled(app)
+    assert (await lobby.read()).visits == 1
+    assert await lobby.run("greet('a')", key="k") == Turn("", "hello a", 1)
+    await lobby.post("greet('a')", key="k")
+    await settled(app)
+    assert (await lobby.read()).visits == 1
+
+
+async def test_letters_of_one_sender_keep_their_order(app: onefold.App) -> None:
+    lobby = app.cell(Room, "lobby")
+    await lobby.spawn()
+    for n in range(100):
+        source = f"enter('{n}', at_most=1000)" if n % 2 else f"x = '{n}'\nenter(x, at_most=1000)"
+        await lobby.post(source, key=str(n))
+    await settled(app)
+    assert (await lobby.read()).occupants == [str(n) for n in range(100)]
+
+
+async def test_a_letter_that_is_no_program_is_refused_at_the_door(app: onefold.App) -> None:
+    lobby = app.cell(Room, "lobby")
+    await lobby.spawn()
+    with pytest.raises(UnknownCall):
+        await lobby.post("greeet('a')", key="k")
+    with pytest.raises(ParseFailed):
+        await lobby.post("greet(", key="k")
+    with pytest.raises(BadArguments):
+        await lobby.post("greet('a')", key="")
+
+
+async def test_a_verdict_settles_a_letter(app: onefold.App) -> None:
+    lobby = app.cell(Room, "lobby")
+    await lobby.spawn()
+    await lobby.post("spoil()", key="bad")
+    await lobby.post("greet('a')", key="good")
+    await settled(app)
+    assert (await lobby.read()).visits == 1
+    with pytest.raises(ProgramRaised):
+        await lobby.run("spoil()", key="bad")
+
+
+async def test_a_letter_for_a_cell_that_never_was_waits_and_is_parked_with_a_way_out(tmp_path: Path) -> None:
+    clock = VirtualClock()
+    host = await open_host(settle(code={"store": str(tmp_path)}), [Room], clock=clock)
+    caller = inside(None)
+    await host.cells.post("Room", "lobby", "greet('a')", key="k", caller=caller)
+
+    async def rest() -> None:
+        while not host.quiet:  # noqa: ASYNC110 - quiet is a state of many parts, and nothing to wait on
+            await asyncio.sleep(0)
+
+    for _ in range(40):
+        await rest()
+        clock.step_to(clock.now() + 60_000)
+    await rest()
+    (item,) = await host.parked_list(caller=caller)
+    assert (item.kind, item.program, item.id.rpartition(".")[0]) == ("letter", "Room", "letter.main")
+    assert "No Room 'lobby' exists" in item.cause
+    shown = await host.parked_show(item.id, caller=caller)
+    assert (shown.key, shown.body, shown.tries) == ("lobby", {"program": "greet('a')"}, 8)
+    assert await host.parked_count() == 1
+    await host.cells.spawn("Room", "lobby", caller=caller)
+    await host.parked_retry(item.id, caller=caller)
+    await rest()
+    assert (await host.cells.read("Room", "lobby", caller=caller)).state["visits"] == 1
+    assert await host.parked_list(caller=caller) == []
+    with pytest.raises(NotFound):
+        await host.parked_drop(item.id, reason="none", caller=caller)
+    await host.close()
+
+
+async def test_what_was_posted_is_carried_by_the_next_life(tmp_path: Path) -> None:
+    host = await open_host(settle(code={"store": str(tmp_path)}), [Room], clock=VirtualClock())
+    caller = inside(None)
+    await host.cells.spawn("Room", "lobby", caller=caller)
+    for n in range(20):
+        await host.cells.post("Room", "lobby", f"enter('{n}', at_most=100)", key=str(n), caller=caller)
+    await host.abandon()
+    host = await open_host(settle(code={"store": str(tmp_path)}), [Room], clock=VirtualClock())
+    while not host.quiet:  # noqa: ASYNC110 - as above
+        await asyncio.sleep(0)
+    seen = await host.cells.read("Room", "lobby", caller=caller)
+    assert seen.state["occupants"] == [str(n) for n in range(20)]
+    await host.close()
