@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -11,10 +12,11 @@ from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 from onefold.reflex.grammar import anchored, parse
 from onefold.reflex.schema import draft_schema
 from onefold.reflex.words import ByHand
-from onefold.terms.errors import LoadRefused
+from onefold.terms.errors import BadArguments, LoadRefused
 from onefold.terms.instant import Instant
 from tests.reflex.definitions import definitions
-from tests.reflex.ground import Act, ground, reflex
+from tests.reflex.ground import STORES, Act, ground, reflex
+from tests.reflex.test_a_preview_is_the_engine import everything
 
 MONTHLY = {"clock": {"every": "month", "on": 31, "at": "02:30", "tz": "Europe/Vienna"}}
 EFFECT = {"name": "payments.charge", "input": {"who": {"$": "row.id"}}}
@@ -128,3 +130,61 @@ async def test_an_engine_gives_the_schema_of_what_it_has_and_of_nobody_elses() -
     heard = schema["properties"]["on"]["oneOf"][1]["properties"]["fact"]["oneOf"][2]["properties"]["run"]
     assert effect["enum"] == ["act"]
     assert heard["description"].endswith("Loaded now: mine.")
+
+
+MINE: dict[str, Any] = {
+    "id": "desk.write",
+    "intent": "Write to whoever is there.",
+    "as": "studio_42",
+    "on": {"clock": {"in": "2 minutes"}},
+    "select": {"query": {"from": "people"}, "mode": "each", "unitKey": "id"},
+    "effect": {"name": "act", "input": {"to": {"$": "row.id"}}},
+}
+
+
+@pytest.mark.parametrize("store", STORES)
+async def test_a_draft_is_checked_and_tried_without_being_loaded(store: str) -> None:
+    async with ground(store) as at:
+        at.rows.tables["people"] = [{"id": "ada"}, {"id": "ben"}]
+        engine = await at.engine()
+        await at.load(engine, [reflex("other", ByHand())])
+        before = await everything(at)
+        draft = engine.draft(MINE, at.now)
+        assert draft.findings == ()
+        assert draft.definition["on"] == {"clock": {"at": "2026-03-01T00:02", "tz": "UTC"}}
+        for definition in (MINE, draft.definition):
+            seen = await engine.preview(definition, now=at.now, principal="studio_42")
+            assert (seen.cause, [task.unit for task in seen.tasks]) == ("occurrence:2026-03-01T00:02", ["ada", "ben"])
+        assert at.rows.asked[-1][1] == "studio_42", "its selection saw what its own principal sees"
+        await at.pass_until(engine, at.now + timedelta(days=1))
+        assert await everything(at) == before, "and nothing came of it"
+        assert at.act.inputs == []
+
+
+async def test_a_draft_is_never_tried_as_somebody_else() -> None:
+    async with ground("memory") as at:
+        at.rows.tables["people"] = [{"id": "ada"}]
+        engine = await at.engine()
+        for whose in (None, "studio_7"):
+            with pytest.raises(BadArguments, match="another principal"):
+                await engine.preview(MINE, now=at.now, principal=whose)
+        assert at.rows.asked == []
+
+
+async def test_a_draft_that_could_not_be_loaded_is_not_tried() -> None:
+    async with ground("memory") as at:
+        engine = await at.engine()
+        with pytest.raises(LoadRefused, match="there is no effect 'atc'; did you mean 'act'"):
+            await engine.preview({**SMALL, "effect": {"name": "atc"}}, now=at.now)
+
+
+async def test_what_a_person_arms_is_what_was_tried() -> None:
+    """The last step is a load, and what then happens is what the preview of the draft had shown."""
+    async with ground("memory") as at:
+        at.rows.tables["people"] = [{"id": "ada"}, {"id": "ben"}]
+        engine = await at.engine()
+        saved = engine.draft(MINE, at.now).definition
+        seen = await engine.preview(saved, now=at.now, principal="studio_42")
+        await engine.load([{**saved, "enabled": True}], at.now)
+        await at.pass_until(engine, at.now + timedelta(minutes=3))
+        assert at.act.inputs == [task.input for task in seen.tasks]

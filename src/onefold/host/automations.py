@@ -59,19 +59,23 @@ class Automations:
         """A definition as it would be saved, its timer anchored to now, with what is wrong with it. Arms nothing."""
         return await self._app.host.reflex_draft(definition, caller=self._app.caller)
 
+    async def schema(self) -> dict[str, Json]:
+        """JSON Schema of what a draft may say, with the names that this app has. It has no word for arming."""
+        return await self._app.host.reflex_schema(caller=self._app.caller)
+
     async def load(self, source: Sequence[Mapping[str, Json]] | None = None) -> Loaded:
         """Make these definitions the set; without any, read the code's own file again. Raises: LoadRefused."""
         return await self._app.host.reflexes_load(source, caller=self._app.caller)
 
     async def preview(
         self,
-        id: str,
+        id: str | Mapping[str, Json],
         *,
         fact: Write | Signal | Mapping[str, Json] | None = None,
         at: datetime | None = None,
         next: int | None = None,
     ) -> Preview:
-        """What it would do now, at `at`, or upon `fact`, armed or not, and its `next` occurrences. Writes nothing."""
+        """What it, or a draft's definition, would do now, at `at`, or upon `fact`, armed or not, and its `next` occurrences. Writes nothing."""
         return await self._app.host.reflex_preview(id, fact=fact, at=at, next=next, caller=self._app.caller)
 
     async def fire(self, id: str, *, input: Json = None, by: str | None = None) -> Fired:
@@ -163,13 +167,16 @@ class BlockingAutomations:
         """A definition as it would be saved, with what is wrong with it. Arms nothing."""
         return self._app.wait_for(self._awaited.draft(definition))
 
+    def schema(self) -> dict[str, Json]:
+        return self._app.wait_for(self._awaited.schema())
+
     def load(self, source: Sequence[Mapping[str, Json]] | None = None) -> Loaded:
         """Make these definitions the set; without any, read the code's own file again. Raises: LoadRefused."""
         return self._app.wait_for(self._awaited.load(source))
 
     def preview(
         self,
-        id: str,
+        id: str | Mapping[str, Json],
         *,
         fact: Write | Signal | Mapping[str, Json] | None = None,
         at: datetime | None = None,

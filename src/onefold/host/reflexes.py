@@ -122,16 +122,23 @@ class ReflexVerbs:
     # --- people's hands -------------------------------------------------------------------------
 
     async def reflex_preview(
-        self, id: str, *, fact: Json = None, at: datetime | None = None, next: int | None = None, caller: Caller
+        self, id: Json, *, fact: Json = None, at: datetime | None = None, next: int | None = None, caller: Caller
     ) -> Preview:
-        """What would happen now, at `at`, or upon a fact, and the `next` occurrences. Writes nothing.
+        """What would happen now, at `at`, or upon a fact, and the `next` occurrences. Writes nothing. `id`: of a loaded
+        reflex, or a draft's definition, which is tried as the caller's own.
 
-        Raises: UnknownName, BadArguments.
+        Raises: UnknownName, BadArguments; LoadRefused for a draft that could not be loaded.
         """
-        row = await self.reflex_show(id, caller=caller)
         engine = await self._reflexing.engine()
+        whose = caller.principal
+        if isinstance(id, str):
+            whose = (await self.reflex_show(id, caller=caller)).principal
         count = NEXT if next is None else next
-        return await engine.preview(id, now=self._now(), fact=fact, at=at, count=count, principal=row.principal)
+        return await engine.preview(id, now=self._now(), fact=fact, at=at, count=count, principal=whose)
+
+    async def reflex_schema(self, *, caller: Caller) -> dict[str, Json]:
+        """JSON Schema of what a draft of the caller's may say."""
+        return (await self._reflexing.engine()).schema(caller.principal)
 
     async def reflex_fire(self, id: str, *, input: Json = None, by: str | None = None, caller: Caller) -> Fired:
         """A person's fact, aimed at one reflex of their own principal, armed or not.

@@ -16,7 +16,7 @@ from onefold.reflex import backfill, due, intake, watch, words
 from onefold.reflex.advancing import Advance, Parts, committed
 from onefold.reflex.backlog import Backlog
 from onefold.reflex.difference import Change, changes
-from onefold.reflex.gate import Known, Placed, admit, drafted, known_to
+from onefold.reflex.gate import Known, Placed, admit, drafted, known_to, read_draft
 from onefold.reflex.graph import Graph
 from onefold.reflex.ledger import Ledger
 from onefold.reflex.load import LoadedSet, loading, reloading, texts_of
@@ -158,7 +158,7 @@ class Engine(Ledger):
 
     async def preview(
         self,
-        reflex: str,
+        reflex: str | Mapping[str, Json],
         *,
         now: datetime,
         fact: Write | Signal | Mapping[str, Json] | None = None,
@@ -166,15 +166,21 @@ class Engine(Ledger):
         count: int = NEXT,
         principal: Principal = None,
     ) -> Preview:
-        """What a reflex would do, armed or not, and its next `count` occurrences. Nothing is written.
+        """What a reflex would do, armed or not, and its next `count` occurrences. Nothing is written. `reflex`: its id,
+        or a draft's definition, which need not be loaded.
 
         fact: instead of its clock: also {"kind": "manual", "payload"} as fired by hand, {"kind": "run", "stats"} as
-        after a settled run. at: as though it were then. Raises: UnknownName, BadArguments.
+        after a settled run. at: as though it were then. Raises: UnknownName, BadArguments; LoadRefused for a draft
+        that could not be loaded.
         """
-        one = self._own(reflex, principal)
+        begins = down(now, what="now")
+        if isinstance(reflex, str):
+            one = self._own(reflex, principal)
+        else:
+            one = read_draft(reflex, self._known(), principal, begins)
         pretended = None if at is None else up(at, what="at")
         parts = await self._opened()
-        return await previewed(parts, one, down(now, what="now"), fact=fact, at=pretended, count=count)
+        return await previewed(parts, one, begins, fact=fact, at=pretended, count=count)
 
     async def backfill(
         self, reflex: str, *, since: datetime, until: datetime, now: datetime, principal: Principal = None

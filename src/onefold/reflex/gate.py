@@ -14,11 +14,11 @@ from typing import Final, Protocol, TypeAlias, runtime_checkable
 
 from onefold.reflex.difference import changes
 from onefold.reflex.findings import ReflexFinding, few_findings, finding, meant, refuse
-from onefold.reflex.grammar import anchored, examined
+from onefold.reflex.grammar import anchored, examined, parse
 from onefold.reflex.graph import Graph
 from onefold.reflex.seams import ROOTS, Effect, Select, Transform
 from onefold.reflex.words import Draft, Json, OnClock, OnWrite, Reflex
-from onefold.terms.errors import Finding, LoadRefused
+from onefold.terms.errors import BadArguments, Fault, Finding, LoadRefused
 from onefold.terms.ids import Principal
 from onefold.terms.instant import Instant, text
 from onefold.terms.limits import MAX_FAULTS
@@ -162,6 +162,17 @@ def drafted(definition: Json, known: Known, at: Instant, beside: Iterable[Reflex
         change for other in own if other.id == reflex.id for change in changes(other.definition, reflex.definition)
     ]
     return Draft(saved, tuple(few_findings(found)), tuple(map(str, changed)))
+
+
+def read_draft(definition: Json, known: Known, principal: Principal, at: Instant) -> Reflex:
+    """A draft as the reflex it would be, for `principal`. Raises: LoadRefused with what is wrong with it; BadArguments
+    where it would act as somebody else."""
+    draft = drafted(definition, known, at)
+    refuse(draft.findings)
+    reflex = parse(draft.definition)
+    if reflex.principal != principal:
+        raise BadArguments([Fault("as", "is another principal; a draft is tried as its own", reflex.principal)])
+    return reflex
 
 
 def named(reflex: Reflex, source: str, known: Known, wrong: Sequence[Finding] = ()) -> list[Finding]:
