@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
+from onefold.reflex import advancing
 from onefold.reflex.engine import Engine
 from onefold.reflex.tables import REFLEX_TEXT
-from onefold.reflex.words import ByHand, OnSignal, OnWrite, Selection, Signal, Write
+from onefold.reflex.words import ByHand, OnRun, OnSignal, OnWrite, Selection, Signal, Write
 from onefold.store.contract import Last, Put, Refused
 from onefold.terms.errors import OnefoldError, StoreUnavailable
 from onefold.testing.store_suite.ground import turns
@@ -115,6 +116,19 @@ async def test_one_that_fails_takes_no_neighbour_along(at: At) -> None:
     (failed,) = await at.tasks(state="failed")
     assert failed["unit"] == "237"
     assert failed["error"].startswith("ValueError: no such member")
+
+
+async def test_an_advance_that_selected_for_long_claims_nothing_by_its_old_now(
+    at: At, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The lease began before the selection did, and lapsed while the effect ran: it ran twice."""
+    engine = await fan_out(at, 1)
+    monkeypatch.setattr(advancing, "LATE_S", 0.0)
+    report = await engine.advance(at.now)
+    assert (report.moved, report.executed, await states(at)) == (True, 0, ["ready"])
+    monkeypatch.undo()
+    assert (await engine.advance(at.later(seconds=50))).executed == 1
+    assert [task.now for task in at.act.tasks] == [at.now]
 
 
 # --- against its time ---------------------------------------------------------------------------------------------
@@ -344,6 +358,22 @@ async def test_a_chain_goes_one_hop_an_advance_and_every_joint_is_a_row(at: At) 
     assert (fact["cause"], fact["depth"], fact["state"]) == ("task:1", 1, "waiting")
     await engine.advance(at.now)
     assert [run["reflex"] for run in await at.runs()] == ["a", "b"]
+
+
+async def test_from_the_last_effect_a_walk_leads_to_the_first_cause(at: At) -> None:
+    at.acts["first"] = Act("first", does=lambda task, input: task.emit(Write("rows", "insert", {"n": 1})))
+    engine = await at.engine()
+    clock = {"every": "day", "at": "03:00", "tz": "UTC"}
+    await at.load(engine, [
+        reflex("a", clock, effect="first"), reflex("b", OnWrite("rows")), reflex("c", OnRun("b")),
+    ])  # fmt: skip
+    await at.settle(engine, at.now + timedelta(hours=3))
+    (last,) = [task for task in await at.tasks() if task["reflex"] == "c"]
+    chain = await engine.explain(f"task_{last['n']}")
+    kinds = "task run fact run fact task run occurrence"
+    assert " ".join(link.kind for link in chain) == kinds
+    assert [link.detail["reflex"] for link in chain if link.kind == "run"] == ["c", "b", "a"]
+    assert "2026-03-01" in chain[-1].id
 
 
 async def test_a_chain_without_an_end_is_parked_and_released_for_as_many_links_again(at: At) -> None:

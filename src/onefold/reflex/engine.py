@@ -43,7 +43,16 @@ from onefold.reflex.words import (
 )
 from onefold.store.contract import Done, Query, Space, Unknown, World
 from onefold.terms import codec
-from onefold.terms.errors import Contended, HostError, NotFound, OutcomeUnknown, StoreUnavailable, UnknownName
+from onefold.terms.errors import (
+    BadArguments,
+    Contended,
+    Fault,
+    HostError,
+    NotFound,
+    OutcomeUnknown,
+    StoreUnavailable,
+    UnknownName,
+)
 from onefold.terms.ids import Principal, nearest
 from onefold.terms.instant import down, moment, up
 from onefold.terms.limits import QUEUE_PER_SPACE
@@ -264,7 +273,13 @@ class Engine(Ledger):
     # --- moving on --------------------------------------------------------------------------------
 
     async def advance(self, now: datetime, limit: int = 100) -> Report:
-        """One committed increment at `now`; at most `limit` rows of each stage. Raises: HostError; nothing is lost."""
+        """One committed increment at `now`; at most `limit` rows of each stage, and as many effects under way.
+
+        Several may be under way at once, of one engine or of several: what each does is claimed row by row, and what
+        another did meanwhile is left alone. `now` may go back, which only delays. Raises: HostError; nothing is lost.
+        """
+        if limit < 1:
+            raise BadArguments([Fault("limit", "must be at least 1", limit)])
         return await Advance(await self._opened(), down(now, what="now"), limit).run()
 
     async def next_due(self, now: datetime) -> datetime | None:
