@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import signal
@@ -112,6 +113,44 @@ def test_dev_reloads_on_a_change_and_loses_no_run(shell: Any, tmp_path: Path) ->
 
     dev.process.send_signal(signal.SIGINT)
     assert dev.ended() == 0
+
+
+AUTOMATED = """
+from pathlib import Path
+
+import onefold
+from onefold.reflex import Reflexes, Task, effect
+
+
+@effect("mail.thank", writes=[])
+async def thank(task: Task) -> str:
+    return "thanked"
+
+
+app = onefold.App(Reflexes(Path(__file__).with_name("shop.json"), effects=[thank]))
+"""
+DEFINITION = {"id": "thank", "intent": "Thank.", "on": {"fact": {"signal": "sale"}}, "effect": {"name": "mail.thank"}}
+
+
+def test_dev_reloads_automations_and_shows_what_they_do(shell: Any, tmp_path: Path) -> None:
+    (tmp_path / "app.py").write_text(AUTOMATED)
+    file = tmp_path / "shop.json"
+    file.write_text(json.dumps(DEFINITION))
+    dev = shell("dev", "app.py", "--listen", "127.0.0.1:0")
+    url = dev.until(r"serves app on (http://\S+)")[1]
+    sale = {"kind": "signal", "name": "sale", "payload": {}}
+    assert httpx2.post(f"{url}/facts", json=sale).status_code == 202
+    dev.until(r"mail\.thank \S+ attempt 1: done")
+
+    file.write_text(json.dumps({**DEFINITION, "effect": {"name": "mail.thnk"}}))
+    dev.until("did you mean 'mail.thank'")
+    dev.until("shop.json changed and could not be loaded; the app before it goes on")
+    assert httpx2.post(f"{url}/facts", json=sale).status_code == 202
+
+    file.write_text(json.dumps({**DEFINITION, "enabled": False}))
+    dev.until("shop.json changed; reloading")
+    dev.until("serves app on")
+    assert httpx2.get(f"{url}/reflexes/thank").json()["enabled"] is False
 
 
 def test_dev_starts_an_app_again_that_was_killed(shell: Any, tmp_path: Path) -> None:

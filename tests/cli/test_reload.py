@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from onefold.cli.files import changed, picture
+from onefold.cli.files import Looking, changed, picture
 from onefold.cli.reload import keep_serving
 
 
@@ -122,6 +122,19 @@ def test_a_picture_has_the_files_people_write_and_no_others(tmp_path: Path) -> N
         "lib/part.py",
         "onefold.toml",
     }
+
+
+def test_of_json_files_those_that_hold_automations_are_looked_at_and_no_data(tmp_path: Path) -> None:
+    (tmp_path / "app.py").write_text("")
+    (tmp_path / "data.json").write_text('{"rows": []}')
+    (tmp_path / "billing.json").write_text('[{"id": "a", "intent": "Charge."}]')
+    look = Looking([tmp_path])
+    before = look()
+    assert {file.name for file in before} == {"app.py", "billing.json"}
+    (tmp_path / "data.json").write_text('{"rows": [1]}')
+    assert changed(before, look()) == []
+    (tmp_path / "billing.json").write_text("[{")  # half written, and still the file that held them
+    assert [file.name for file in changed(before, look())] == ["billing.json"]
 
 
 def test_files_that_come_go_or_differ_are_changes() -> None:

@@ -58,6 +58,7 @@ def _serve_here(target: str, flags: dict[str, Any], start: Path, handed: str | N
         signal.signal(signal.SIGINT, signal.SIG_IGN)
     staged = stage.stage(target, flags, start, dev=True)
     stage.fit_to_serve(staged.config)
+    stage.fit_to_load(staged.parts)
     if kept is not None and not kept.ready():
         return
     listening = kept.socket if kept is not None else stage.bound(staged.config.listen)
@@ -123,14 +124,14 @@ def _keep(target: str, listen: str | None, store: str | None, start: Path) -> in
 
 async def _kept(arguments: Sequence[str], listening: socket.socket, folders: Sequence[Path]) -> int:
     from onefold.cli.child import Process
-    from onefold.cli.files import picture
+    from onefold.cli.files import Looking
     from onefold.cli.reload import keep_serving
 
     spawned = itertools.count()
     keeping = asyncio.create_task(
         keep_serving(
             spawn=lambda: Process.spawn(arguments, listening, again=next(spawned) > 0),
-            look=lambda: picture(folders),
+            look=Looking(folders),
             pause=_pause,
             say=lambda text: click.echo(f"onefold dev: {text}", err=True),
         )

@@ -1,7 +1,8 @@
 """cli.files - which files an app is made of, and which of them changed.
 
-For: a picture of the Python files below some folders, and the difference of two pictures.
-Never: waits, reads a file, follows the system's notices (they differ by platform and get lost).
+For: a picture of the Python files below some folders, and of those JSON files that hold automations; the difference of
+two pictures.
+Never: waits, reads a file twice, follows the system's notices (they differ by platform and get lost).
 Was wrong once: watching everything below the working folder. The store's own files changed with
 every commit, and `dev` reloaded itself for ever.
 """
@@ -9,7 +10,7 @@ every commit, and `dev` reloaded itself for ever.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from onefold.host.config import FILE
@@ -32,6 +33,31 @@ def picture(folders: Iterable[Path], ending: str = ".py", most: int = MOST) -> P
             if len(seen) >= most:
                 return seen
     return seen
+
+
+class Looking:
+    """Pictures of the same folders, one after another. Of JSON files, those that hold automations: any other is data,
+    which an app itself may write."""
+
+    def __init__(self, folders: Sequence[Path]) -> None:
+        self._folders = folders
+        self._read: dict[Path, tuple[tuple[int, int], bool]] = {}
+
+    def __call__(self) -> Picture:
+        json = picture(self._folders, ".json")
+        return {**picture(self._folders), **{file: seen for file, seen in json.items() if self._holds(file, seen)}}
+
+    def _holds(self, file: Path, seen: tuple[int, int]) -> bool:
+        known = self._read.get(file)
+        if known is None or known[0] != seen:
+            from onefold.reflex.checking import is_definitions
+
+            try:
+                held = is_definitions(file.read_bytes())
+            except OSError:
+                held = False
+            known = self._read[file] = (seen, held or (known is not None and known[1]))
+        return known[1]
 
 
 def _passed_over(folder: Path) -> bool:

@@ -105,6 +105,19 @@ def fit_to_serve(config: Config) -> None:
         raise LoadRefused(findings)
 
 
+def fit_to_load(parts: Sequence[object]) -> None:
+    """Raises: LoadRefused where the automations of these parts would be refused. Opens nothing: another may be serving."""
+    from onefold.reflex.part import Reflexes
+
+    if not any(isinstance(part, Reflexes) and part.source for part in parts):
+        return
+    from onefold.host.drawing import drawn
+
+    refused = [finding for finding in drawn(parts).findings if finding.level == "refused"]
+    if refused:
+        raise LoadRefused(refused)
+
+
 def bound(listen: tuple[str, int]) -> socket.socket:
     """A socket that listens there. Raises: LoadRefused when the address is taken or not this machine's."""
     host, port = listen

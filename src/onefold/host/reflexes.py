@@ -15,7 +15,6 @@ from onefold.host.caller import Caller
 from onefold.host.core import Core
 from onefold.host.modules import Page
 from onefold.host.reflexing import Reflexing
-from onefold.reflex.preview import NEXT
 from onefold.reflex.words import (
     Cause,
     Draft,
@@ -133,8 +132,8 @@ class ReflexVerbs:
         whose = caller.principal
         if isinstance(id, str):
             whose = (await self.reflex_show(id, caller=caller)).principal
-        count = NEXT if next is None else next
-        return await engine.preview(id, now=self._now(), fact=fact, at=at, count=count, principal=whose)
+        asked: dict[str, Any] = {} if next is None else {"count": next}
+        return await engine.preview(id, now=self._now(), fact=fact, at=at, principal=whose, **asked)
 
     async def reflex_schema(self, *, caller: Caller) -> dict[str, Json]:
         """JSON Schema of what a draft of the caller's may say."""

@@ -69,16 +69,14 @@ class EffectFunction(Generic[I, O]):
 
     async def run(self, task: Task, input: Json, /) -> Json:
         """One attempt. Raises: BadArguments for an input that does not fit, and whatever the function raises."""
-        given = () if self._takes is None else (self._read(input),)
-        if self._takes is None:
-            self._read(input)
+        given = self.given(input)
         if self._is_async:
             answer = await self.function(task, *given)
         else:
             answer = await self._in_a_thread(partial(self.function, task, *given))
             if inspect.isawaitable(answer):  # a plain function that hands on an async one
                 answer = await answer
-        return self._written(answer)
+        return self.written(answer)
 
     def show(self, input: Json, /) -> str | None:
         """What it would do with this input; None without a preview. Raises: BadArguments; whatever the preview raises."""
@@ -88,6 +86,19 @@ class EffectFunction(Generic[I, O]):
         if self._takes is None:
             return cast(Callable[[], str], self._preview)()
         return self._preview(given)
+
+    def given(self, input: Json) -> tuple[Any, ...]:
+        """What its function gets beside the task. Raises: BadArguments for an input that does not fit."""
+        read = self._read(input)
+        return () if self._takes is None else (read,)
+
+    def written(self, answer: Any) -> Json:
+        """What its function gave, as JSON. Raises: TypeError for what does not fit its annotation."""
+        try:
+            return self._gives.to_json(answer)
+        except BadArguments as unfit:
+            told = "; ".join(map(str, unfit.faults))
+            raise TypeError(f"{self.name} acted, and what it gave does not fit its annotation: {told}") from unfit
 
     # --- inside -------------------------------------------------------------------------------------
 
@@ -105,13 +116,6 @@ class EffectFunction(Generic[I, O]):
         if input not in NOTHING:
             raise BadArguments([Fault("", f"{self.name} takes no input; leave it out or write {{}}", shown(input))])
         return None
-
-    def _written(self, answer: Any) -> Json:
-        try:
-            return self._gives.to_json(answer)
-        except BadArguments as unfit:
-            told = "; ".join(map(str, unfit.faults))
-            raise TypeError(f"{self.name} acted, and what it gave does not fit its annotation: {told}") from unfit
 
     def _signature(self) -> tuple[Codec[Any] | None, Codec[Any]]:
         hints = self._hints()

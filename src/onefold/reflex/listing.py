@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any, Final
 
-from onefold.reflex.drawing import trigger_text
 from onefold.reflex.tables import INTAKE, REFLEX_RUN, STATE, TASK
 from onefold.reflex.words import RUN, IntakeRow, Reflex, ReflexRow, RunRow, TaskRow, fact_id, number_of, run_id, task_id
 from onefold.reflex.words import TASK as TASK_ID
@@ -114,6 +113,8 @@ def fact_row(row: Row) -> IntakeRow:
 
 def reflex_row(reflex: Reflex, state: Row | None) -> ReflexRow:
     """A loaded reflex, with its row of `state`."""
+    from onefold.reflex.drawing import trigger_text  # it knows calendars; facts, runs and tasks need none
+
     cell = {} if state is None else _cells(STATE, state)
     return ReflexRow(
         reflex.id,

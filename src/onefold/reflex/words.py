@@ -11,12 +11,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
-from onefold.almanac import Rule
 from onefold.terms.errors import Finding
 from onefold.terms.ids import Principal
 from onefold.terms.instant import Instant
+
+if TYPE_CHECKING:  # who only takes facts in pays for no calendar
+    from onefold.almanac import Rule
 
 Json: TypeAlias = Any
 """Whatever JSON can hold."""

@@ -1,6 +1,6 @@
 """testing.acts - what an app does to the world, seen and put in another's place.
 
-For: stubs for steps and ports, the record of their calls, and failpoints around each.
+For: stubs for steps, ports and effects, the record of their calls, and failpoints around each.
 Never: sends a notice or a webhook to anybody: who would be told is only named; replaces a step of the database, which is
 real in tests too.
 Was wrong once: patching the function by its dotted name. The file had imported it under another, and the test paid.
@@ -17,12 +17,16 @@ from typing import Any
 
 from onefold.actuators.words import Ask
 from onefold.kernel.port import Port, Step
+from onefold.reflex.effects import EffectFunction
+from onefold.reflex.seams import Task
 from onefold.testing.points import Points
 
 NOT_GIVEN: Any = object()
 OUTSIDE = (
     "onefold.host.approvals",
+    "onefold.ports.http",
     "onefold.ports.notify",
+    "onefold.ports.telling",
     "onefold.ports.webhook",
 )  # what of ours would reach a stranger's machine
 
@@ -61,6 +65,8 @@ class Acts:
             instead = _raising(raises)
         else:
             instead = _returning(returns)
+        if isinstance(step, EffectFunction):
+            instead = _as_effect(step, instead)
         self._stubs.insert(0, (function_of(step), instead))
 
     def calls(self, step: Any) -> list[Called]:
@@ -75,7 +81,7 @@ class Acts:
         acts = function if instead is None else instead
 
         def begin(args: tuple[Any, ...], values: dict[str, Any]) -> None:
-            given = args[1:] if args and isinstance(args[0], Step) else args
+            given = args[1:] if args and isinstance(args[0], Step | Task) else args
             called = Called(name, step.key, step.now, step.attempt, step.principal, given, values)
             self._calls.append((function, called))
             for told in self.heard:
@@ -105,8 +111,20 @@ class Acts:
 
 
 def function_of(step: Any) -> Any:
-    """The function that stands for a step: itself, or the one behind a port."""
+    """The function that stands for a step: itself, or the one behind a port or an effect."""
+    if isinstance(step, EffectFunction):
+        return step.run
     return step.function if isinstance(step, Port) else step
+
+
+def _as_effect(effect: EffectFunction[Any, Any], instead: Callable[..., Any]) -> Callable[..., Any]:
+    """A stub of an effect: called as its function is, with its input as a value; what it gives is written as its own."""
+
+    async def run(task: Task, input: Any) -> Any:
+        answer = instead(task, *effect.given(input))
+        return effect.written(await answer if inspect.isawaitable(answer) else answer)
+
+    return run
 
 
 def _is_async(function: Any) -> bool:
