@@ -11,7 +11,22 @@ import pytest
 
 from onefold.kernel.blob import BLOBS
 from onefold.kernel.tables import KERNEL
-from onefold.store.contract import Append, Body, Cas, Claim, Done, Inc, Last, Put, Query, Remove, Row, Table, Verb
+from onefold.store.contract import (
+    Append,
+    Body,
+    Cas,
+    Claim,
+    Done,
+    Inc,
+    Last,
+    Put,
+    Query,
+    Refused,
+    Remove,
+    Row,
+    Table,
+    Verb,
+)
 from onefold.store.postgres import PostgresWorld
 from onefold.store.postgres.arrays import small
 from onefold.store.postgres.connect import SETTINGS
@@ -121,6 +136,24 @@ async def test_a_body_that_met_a_key_in_company_runs_again_from_its_savepoint(sp
     assert len(runs) == 2
     found = await space.look(Query(OWNER, order=("name",)), Query(TASK), Query(SENT, order=("key",)))
     assert [len(rows) for rows in found] == [4, 1, 2]
+
+
+async def test_a_body_loses_no_run_of_its_own_to_a_neighbour_that_met_a_key(space: PostgresSpace) -> None:
+    assert isinstance(await space.transact(writing(Append(SENT, [(1, "k", b"")]))), Done)
+    runs: list[int] = []
+
+    def stubborn() -> Generator[Any, Any, Last[None]]:
+        yield (Query(TASK),)
+        return Last((Append(SENT, [(1, "k", b"")]),), None)
+
+    def second_time() -> Generator[Any, Any, Last[None]]:
+        yield (Query(OWNER),)
+        runs.append(1)
+        return Last((Append(SENT, [(1, "k" * len(runs), b"")]),), None)
+
+    outcomes = await together(space, stubborn, second_time)
+    assert [type(outcome) for outcome in outcomes] == [Refused, Done]
+    assert len(runs) == 2
 
 
 # --- what a statement costs -------------------------------------------------------------------------

@@ -87,8 +87,9 @@ class Plan:
         if isinstance(verb, Append):
             return self._appended(verb, space, plain=last and verb.met == "again")
         if isinstance(verb, Put):
-            rows = list({self._key(row): row for row in map(tuple, verb.rows)}.values())
-            return Call(self.table.name, self._written(self._put, rows, space), lambda results: None)
+            rounds = self._put_rounds([tuple(row) for row in verb.rows])
+            written = [one for rows in rounds for one in self._written(self._put, rows, space)]
+            return Call(self.table.name, written, lambda results: None)
         if isinstance(verb, Cas):
             return self._cas(verb, space)
         if isinstance(verb, Claim):
@@ -102,6 +103,16 @@ class Plan:
             query = Query(self.table, on=columns, keys=[tuple([row[i] for i in at]) for row in verb.rows])
             out.append((tuple(at), self._find(query, space, False)))
         return out
+
+    def _put_rounds(self, rows: Sequence[Row]) -> list[list[Row]]:
+        """No key twice in a statement. The last row of a key counts; one before it may still meet another's key."""
+        rounds: list[dict[Row, Row]] = [{}]
+        for row in rows:
+            key = self._key(row)
+            if key in rounds[-1] and self.table.unique:
+                rounds.append({})
+            rounds[-1][key] = row
+        return [list(one.values()) for one in rounds]
 
     def _key(self, row: Row) -> Row:
         if len(row) != len(self.table.columns):

@@ -111,7 +111,7 @@ class Together:
                 place = self._ones.index(fell.one)
                 for later in self._ones[place + 1 :]:
                     later.anew()
-                    later.sent, later.outcome = False, None
+                    later.sent, later.outcome, later.runs = False, None, 0  # what it sent was not run
                 if self._met(fell):
                     place += 1
             except OSError as fault:
