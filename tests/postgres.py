@@ -150,7 +150,25 @@ class Databases:
 
     def _drop(self, names: list[str]) -> None:
         while names:
-            self._open().execute(f"drop database if exists {names.pop()} with (force)")
+            name, admin = names.pop(), self._open()
+            roles = [] if self._server is not None else self._roles(name)  # they are the whole server's
+            admin.execute(f"drop database if exists {name} with (force)")
+            for role in roles:
+                admin.execute(f"drop role if exists {role}")
+
+    def _roles(self, name: str) -> list[str]:
+        """Those that were made in a database: by the store, for authors, and by tests, which name them after it."""
+        import psycopg
+
+        asked = (
+            "select quote_ident(rolname) from pg_roles where starts_with(rolname, %s) or oid in"
+            " (select nspowner from pg_namespace where starts_with(nspname, 'onefold_') and nspowner <> current_user::regrole)"
+        )
+        try:
+            with psycopg.connect(at(self._url, name)) as conn:
+                return [role for (role,) in conn.execute(asked, [f"{name}_"])]
+        except psycopg.OperationalError:
+            return []  # the test dropped it
 
 
 def at(url: str, database: str) -> str:

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
 
 from onefold.host.host import Host
+from tests.contracts.backends import store_of
 from tests.simulation.jar import Event, Jam, Light, Move, Put, Take, Trip
 from tests.simulation.play import Fault, Play
 
@@ -52,7 +53,7 @@ PICK = st.integers(0, 7)
 
 
 class Machine(RuleBasedStateMachine):
-    """`store`: "memory" or "sqlite". `fit`: of a broken twin."""
+    """`store`: "memory", "sqlite" or "postgres". `fit`: of a broken twin."""
 
     store = "memory"
     fit: Callable[[Host], None] | None = None
@@ -60,10 +61,11 @@ class Machine(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.folder = tempfile.mkdtemp(dir=MEMORY_DISK) if self.store == "sqlite" else None
+        store = self.folder or store_of(self.store, Path())
         self.fallen = False
         self.loop = asyncio.new_event_loop()
         self.loop.set_exception_handler(lambda loop, context: None)  # whoever was killed is not missed
-        self.play = Play(self.folder or "memory:", type(self).fit)
+        self.play = Play(store, type(self).fit)
         self.do(self.play.open())
 
     def do(self, step: Any) -> Any:

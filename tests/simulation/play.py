@@ -20,12 +20,14 @@ from onefold.kernel.tables import ALARM
 from onefold.store.contract import Query
 from onefold.terms.errors import DecideFailed, KeyConflict, OutcomeUnknown, StoreUnavailable
 from onefold.testing import Killed, Stage
+from onefold.testing.stage import environ_for
 from tests.simulation import sights
 from tests.simulation.invariants import BEHIND, check, rows_of
 from tests.simulation.jar import EVERY, Event, Far, Has, Light, Mood, Put, jars, lamps
 from tests.simulation.model import Model, Told, Who, Wrong, agree, leaving
 from tests.sometimes import saw
 
+AT_ONCE = 2_000
 SPINS = 20_000  # turns of the loop that a step may take to come to rest: a hundred times what any needs
 CAPACITY = 3  # actors in memory: fewer than there are
 
@@ -46,7 +48,7 @@ class Play:
         self.far = Far()
         self.model = Model()
         self.sent: list[tuple[str | None, Event]] = []
-        config = settle(code={"store": store, "node": {"capacity": CAPACITY}}, environ={})
+        config = settle(code={"store": store, "node": {"capacity": CAPACITY}}, environ=environ_for(store))
         self.stage = Stage((jars, lamps, *self.far.parts()), config, fit=fit)
         self._t0 = 0
         self._told: dict[Who, dict[str, list[Told]]] = {}
@@ -364,9 +366,10 @@ def failing(fault: Fault) -> Callable[[str], None]:
 
 
 async def spin(done: Callable[[], bool]) -> None:
-    """Turn the loop until `done`. Raises: Wrong when that takes longer than anything should."""
-    for _ in range(SPINS):
+    """Turn the loop until `done`, at last with real time for a store that answers from elsewhere. Raises: Wrong when
+    that takes longer than anything should."""
+    for turn in range(SPINS):
         if done():
             return
-        await asyncio.sleep(0)
+        await asyncio.sleep(0 if turn < AT_ONCE else 0.001)
     raise Wrong("it does not come to rest, or somebody is never told")

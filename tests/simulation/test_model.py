@@ -17,7 +17,7 @@ from tests.simulation.machine import Machine
 from tests.simulation.model import Wrong
 
 DEEP = bool(os.environ.get("ONEFOLD_DEEP"))
-EXAMPLES = {"memory": 5_000, "sqlite": 2_000} if DEEP else {"memory": 60, "sqlite": 20}
+EXAMPLES = {"memory": 5_000, "sqlite": 2_000, "postgres": 300} if DEEP else {"memory": 60, "sqlite": 20, "postgres": 4}
 STEPS = 60 if DEEP else 25
 BOUND = 400  # examples until a planted fault is found; any is found within sixty
 QUIET: dict[str, Any] = {"deadline": None, "suppress_health_check": list(HealthCheck), "report_multiple_bugs": False}
@@ -29,7 +29,7 @@ def _quiet(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.CRITICAL, logger="onefold")
 
 
-@pytest.fixture(params=["memory", "sqlite"])
+@pytest.fixture(params=["memory", "sqlite", "postgres"])
 def store(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 

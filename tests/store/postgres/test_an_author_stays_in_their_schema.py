@@ -368,6 +368,22 @@ async def test_a_copy_restored_without_its_owners_is_taken_over(postgres: str) -
     await world.close()
 
 
+async def test_many_authors_share_few_connections(postgres: str) -> None:
+    world = PostgresWorld(postgres)
+    spaces = [await world.open(f"space{n}", [SCHEMA]) for n in range(6)]
+    for _ in range(2):
+        for space in spaces:
+            await space.author_migrate(["create table notes(x int)"])
+            await step(space, partial(_fetch, "insert into notes values(1)"))
+    with psycopg.connect(postgres) as conn:
+        used = "select count(*) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()"
+        ((count,),) = conn.execute(used).fetchall()
+        assert count <= 8
+        made = "select count(*) from pg_namespace where starts_with(nspname, 'onefold_space')"
+        assert conn.execute(made).fetchone() == (6,)
+    await world.close()
+
+
 async def test_two_processes_make_one_home(postgres: str) -> None:
     worlds = [PostgresWorld(postgres) for _ in range(3)]
     spaces = [await world.open("main", [SCHEMA]) for world in worlds]
