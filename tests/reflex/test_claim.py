@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from onefold.reflex import claim
-from onefold.reflex.claim import CLAIMS_AT_MOST, EFFECTS_AT_MOST, GRACE_MS, SUSPECT_FROM, WAIT_MS, claiming, policy_of
+from onefold.reflex.claim import CLAIMS_AT_MOST, EFFECTS_AT_MOST, GRACE_MS, SUSPECT_FROM, policy_of
 from onefold.reflex.tables import TASK
 from onefold.store.contract import Append, Put
 from onefold.terms import codec
@@ -151,18 +151,17 @@ def test_a_text_that_is_silent_means_the_defaults() -> None:
     assert policy_of(b"{}") == policy.__class__()
 
 
-async def test_a_suspect_waits_a_little_where_others_are_under_way(ledger: Ledger) -> None:
+async def test_a_suspect_waits_where_others_are_under_way(ledger: Ledger) -> None:
     await ledger.fan(["suspect", "fresh"])
     suspect = {**(await ledger.tasks(unit="suspect"))[0], "claims": SUSPECT_FROM - 1}
     await ledger.write(Put(TASK, [task_row(**suspect)]))
-    body = claiming(ledger.at, 10, ("do",), 99, LEASE, beside=True)
-    claimed = await ledger.commit(body)
+    claimed = await ledger.commit(claim.claiming(ledger.at, 10, ("do",), 99, LEASE, beside=True))
     assert [unit_of(task) for task in claimed.run] == ["fresh"]
-    assert not claimed.suspect
+    assert (claimed.suspect, claimed.waits) == (False, True)
     (back,) = await ledger.tasks(unit="suspect")
-    assert back == {**suspect, "ready_at": ledger.now + WAIT_MS}
-    ledger.now += WAIT_MS
-    assert (await ledger.claim()).suspect
+    assert back == suspect
+    alone = await ledger.claim()
+    assert (alone.suspect, alone.waits) == (True, False)
 
 
 async def test_the_effects_to_claim_for_are_those_of_which_something_is_due(ledger: Ledger) -> None:

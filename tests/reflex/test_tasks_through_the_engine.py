@@ -9,12 +9,14 @@ from typing import Any
 
 from onefold.reflex import record, retention
 from onefold.reflex.advancing import committed
-from onefold.reflex.claim import CLAIMS_AT_MOST
+from onefold.reflex.claim import CLAIMS_AT_MOST, SUSPECT_FROM
 from onefold.reflex.seams import Task
+from onefold.reflex.tables import TASK
 from onefold.reflex.words import OnRun, OnSignal, OnWrite, Selection, Signal, Write, number_of
+from onefold.store.contract import Put
 from onefold.terms.errors import OutsideStep
 from onefold.terms.instant import down
-from onefold.testing.store_suite.ground import turns
+from onefold.testing.store_suite.ground import turns, writing
 from tests.reflex.ground import Act, At, reflex
 
 DUE = Selection({"from": "due"}, "each", "id")
@@ -284,6 +286,53 @@ async def test_whoever_kills_each_engine_that_runs_it_is_parked_and_a_retry_lets
     await at.settle(await _again(at))
     (run,) = await at.runs()
     assert (run["state"], run["done"], run["failed"]) == ("settled", 3, 0)
+
+
+async def test_a_suspect_comes_to_run_alone_however_much_there_is_to_do(at: At) -> None:
+    """Something is always under way in a busy engine. It claims nothing more until the suspect has had its turn."""
+    due(at, "s1")
+    gates: dict[str, asyncio.Event] = {}
+    under_way: list[str] = []
+    seen: list[tuple[str, ...]] = []
+
+    async def act(task: Task, input: Any) -> Any:
+        under_way.append(input)
+        seen.append(tuple(under_way))
+        if input in gates:
+            await gates[input].wait()
+        under_way.remove(input)
+        return input
+
+    at.act.does = act
+    engine = await at.engine()
+    each = Selection({"from": {"$": "fact.payload"}}, "each", "id")
+    await at.load(engine, [reflex("a", OnSignal("ping"), select=each, input={"$": "row.id"})])
+    for name in ("slow", "suspect", "more"):
+        at.rows.tables[name] = [{"id": name}]
+    gates["slow"] = asyncio.Event()
+    await at.signal(engine, payload="slow")
+    slow = asyncio.create_task(engine.advance(at.now))
+    while under_way != ["slow"]:
+        await turns()
+    await at.signal(engine, payload="suspect")
+    blind = await at.engine(effects={})
+    await blind.reload()
+    await at.settle(blind)
+    (task,) = await at.tasks(unit="suspect")
+    await put_task(at, task | {"claims": SUSPECT_FROM - 1})
+    await at.settle(engine)
+    await at.signal(engine, payload="more")
+    await at.settle(engine)
+    assert seen == [("slow",)]
+    gates["slow"].set()
+    await slow
+    await at.settle(engine)
+    assert seen == [("slow",), ("suspect",), ("more",)]
+    assert await states(at) == ["done"] * 3
+
+
+async def put_task(at: At, cells: dict[str, Any]) -> None:
+    await committed(await at.space(), writing(Put(TASK, [tuple(cells.values())])))
 
 
 async def _again(at: At) -> Any:

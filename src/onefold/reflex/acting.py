@@ -38,9 +38,11 @@ _RUN, _VERSION = TASK.at["run"], TASK.at["version"]
 @dataclass(slots=True)
 class Acts:
     """What one engine has under way. unwritten: landings that the store could not take; a later advance writes them,
-    if their tokens still count. left: effects past their time that have not ended yet."""
+    if their tokens still count. left: effects past their time that have not ended yet. draining: nothing is claimed
+    until nothing runs, so that a suspect comes to run alone, however much there is to do."""
 
     running: int = 0
+    draining: bool = False
     unwritten: list[Landing] = field(default_factory=list)
     left: set[asyncio.Task[Any]] = field(default_factory=set)
 
@@ -98,8 +100,9 @@ class Acting:
         Raises: HostError of a commit. Answers that it could not take are kept, and written by a later advance.
         """
         await self._write()
-        free = 0 if self._fault is not None else max(0, limit - self._acts.running)
         beside = self._acts.running > 0
+        busy = self._fault is not None or (beside and self._acts.draining)
+        free = 0 if busy else max(0, limit - self._acts.running)
         self._acts.running += free  # nobody else fills these places while the claim is on its way
         try:
             if free and self._effects:
@@ -122,6 +125,7 @@ class Acting:
         timeouts = self._definitions.timeouts
         claiming = claim.claiming(self._now, free, effects, token, LEASE_MS, timeouts, beside=beside)
         claimed: claim.Claimed = await _committed(self._space, claiming)
+        self._acts.draining = claimed.waits
         self._told.moved |= bool(claimed.run or claimed.spent)
         return claimed
 

@@ -47,9 +47,6 @@ SUSPECT_FROM: Final = 3
 GRACE_MS: Final = 5_000
 """What a lease has beyond the timeout: for the commit that records the answer."""
 
-WAIT_MS: Final = 1_000
-"""How long a suspect waits where other tasks are under way. It is looked at again then, and nobody spins meanwhile."""
-
 EFFECTS_AT_MOST: Final = 32
 """Effects of one claim. A store looks for each by itself, so that what is due of one hides behind no other."""
 
@@ -59,10 +56,13 @@ _TOKEN, _EFFECT = TASK.at["token"], TASK.at["effect"]
 
 @dataclass(frozen=True, slots=True)
 class Claimed:
-    """What a claim came to. run: to be started at once, all of it. spent: claimed too often, to be parked."""
+    """What a claim came to. run: to be started at once, all of it. spent: claimed too often, to be parked. waits: a
+    suspect was given back, since other tasks are under way: none is to be claimed until they have ended.
+    """
 
     run: tuple[Row, ...] = ()
     spent: tuple[Row, ...] = ()
+    waits: bool = False
 
     @property
     def suspect(self) -> bool:
@@ -83,7 +83,7 @@ def claiming(
     """Take up to `limit` due or lapsed tasks of these effects, under one token, each for long enough to time out.
 
     timeouts: milliseconds by version, of the definitions at hand; of others their text is asked. beside: other tasks
-    are under way in this process, so that a suspect waits a little.
+    are under way in this process, so that a suspect waits for their end.
     """
     known = {} if timeouts is None else timeouts
 
@@ -99,7 +99,7 @@ def claiming(
             allowed.update({version: policy_of(text).timeout_ms for version, text in texts})
         return Last(
             (
-                *_given_back(back, Instant(now + WAIT_MS if beside else now)),
+                *_given_back(back, now),
                 *_longer(claimed.run, allowed, now, lease_ms),
             ),
             claimed,
@@ -129,7 +129,7 @@ def parted(rows: Sequence[Row], beside: bool = False) -> tuple[Claimed, tuple[Ro
     if not suspects:
         return Claimed(tuple(left), spent), ()
     run = left[:1] if left[0] in suspects and not beside else [row for row in left if row not in suspects]
-    return Claimed(tuple(run), spent), tuple([row for row in left if row not in run])
+    return Claimed(tuple(run), spent, waits=beside), tuple([row for row in left if row not in run])
 
 
 def policy_of(text: bytes) -> Policy:
@@ -176,12 +176,11 @@ def _given_back(rows: Sequence[Row], at: Instant) -> tuple[Write, ...]:
 
 def _longer(rows: Sequence[Row], timeouts: Mapping[str, int], now: Instant, lease_ms: int) -> tuple[Write, ...]:
     """Leases of tasks that may run longer than the claim said."""
-    longer = []
-    for row in rows:
-        needed = timeouts.get(str(row[_VERSION]), 0) + GRACE_MS
-        if needed > lease_ms:
-            longer.append((*row[:_AT], now + needed, *row[_AT + 1 :]))
-    return (Put(TASK, longer),) if longer else ()
+    needed = {version: ms + GRACE_MS for version, ms in timeouts.items() if ms + GRACE_MS > lease_ms}
+    if not needed:
+        return ()
+    long = [(row, needed[str(row[_VERSION])]) for row in rows if row[_VERSION] in needed]
+    return (Put(TASK, [(*row[:_AT], now + ms, *row[_AT + 1 :]) for row, ms in long]),) if long else ()
 
 
 def _count(row: Row) -> int:
