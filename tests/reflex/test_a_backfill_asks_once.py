@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -9,8 +10,9 @@ from typing import Any
 import pytest
 
 from onefold.reflex import birth
+from onefold.reflex.seams import Task
 from onefold.reflex.tables import STATE
-from onefold.reflex.words import OnSignal
+from onefold.reflex.words import OnSignal, Selection
 from onefold.store.contract import Cas, Last
 from onefold.terms.errors import BadArguments, Contended
 from tests.reflex.ground import STORES, T0, At, ground, reflex
@@ -80,13 +82,61 @@ async def test_a_disarmed_reflex_can_be_backfilled(at: At) -> None:
 
 async def test_what_must_not_overlap_waits_its_turn_and_none_is_dropped(at: At) -> None:
     engine = await at.engine()
-    await at.load(engine, [reflex("report", MONTHLY, overlap="skip")])
-    await engine.backfill("report", **YEAR, now=at.now)
-    at.rows.down = None
+    await at.load(engine, [reflex("report", MONTHLY, overlap="skip", input={"$": "occurrence.key"})])
+    together: list[int] = []
+
+    async def act(task: Task, key: Any) -> Any:
+        together.append(sum(run["open"] == "report" for run in await at.runs()))
+        return key
+
+    at.act.does = act
+    assert await engine.backfill("report", **YEAR, now=at.now) == 12
     await engine.advance(at.now)
-    states = [run["state"] for run in await at.runs()]
-    assert states.count("pending") == 11, "one goes, eleven wait"
-    assert await engine.next_due(at.now) is None or (await engine.next_due(at.now) or T0) >= at.now
+    waiting = [run for run in await at.runs() if run["state"] == "pending"]
+    assert len(waiting) == 11, "one goes, eleven wait"
+    assert {run["due_at"] for run in waiting} == {None}, "for nothing that a clock could bring"
+    await at.settle(engine)
+    assert at.act.inputs == [cause.partition(":")[2] for cause in MONTHS], "in the order of their keys"
+    assert together == [1] * 12, "and never two at once"
+    assert {run["state"] for run in await at.runs()} == {"settled"}
+
+
+async def test_a_queue_goes_on_after_the_process_that_made_it_is_gone(at: At) -> None:
+    engine = await at.engine()
+    reflexes = [reflex("report", MONTHLY, overlap="skip")]
+    await at.load(engine, reflexes)
+    await engine.backfill("report", **YEAR, now=at.now)
+    await engine.advance(at.now)
+    await at.reopen()
+    again = await at.engine()
+    await at.load(again, reflexes)
+    await at.pass_until(again, at.now + timedelta(hours=1))
+    assert [run["state"] for run in await at.runs()] == ["settled"] * 12
+
+
+async def test_two_engines_let_the_same_one_go_once(at: At) -> None:
+    one, two = await at.engine(), await at.engine()
+    await at.load(one, [reflex("report", MONTHLY, overlap="skip")])
+    await two.reload()
+    await one.backfill("report", **YEAR, now=at.now)
+    for _ in range(60):
+        await asyncio.gather(one.advance(at.now), two.advance(at.now))
+        assert sum(run["open"] == "report" for run in await at.runs()) <= 1
+    assert {run["state"] for run in await at.runs()} == {"settled"}
+    assert len(at.act.inputs) == 12
+
+
+async def test_the_next_occurrence_of_the_clock_gives_way_to_a_past_one_that_is_open(at: At) -> None:
+    """That is what overlap says, and the row says which it gave way to."""
+    engine = await at.engine()
+    await at.load(engine, [reflex("report", MONTHLY, overlap="skip", select=Selection({"from": "rows"}, "batch"))])
+    at.rows.down = ConnectionError("it stays open")
+    await engine.backfill("report", **YEAR, now=at.now)
+    await at.settle(engine)
+    await at.settle(engine, T0 + timedelta(days=31))
+    (march,) = await at.runs(cause="occurrence:2026-03")
+    assert march["state"] == "skipped"
+    assert "has not settled" in march["note"]
 
 
 async def test_a_stuck_engine_is_told_of_and_writes_nothing(at: At) -> None:

@@ -15,13 +15,14 @@ from onefold.terms.errors import BadArguments, UnknownName
 from tests.reflex.ground import STORES, T0, At, ground, reflex
 
 MONTHLY = {"every": "month", "on": 31, "at": "02:30", "tz": "Europe/Vienna"}
+MEMBERS = [{"id": "ada", "owes": 19}, {"id": "ben", "owes": 29}]
 DUE = Selection({"from": "due", "month": {"$": "occurrence.key"}}, "each", "id")
 
 
 @pytest.fixture(params=STORES)
 async def at(request: pytest.FixtureRequest) -> AsyncIterator[At]:
     async with ground(request.param) as found:
-        found.rows.tables["due"] = [{"id": "ada", "owes": 19}, {"id": "ben", "owes": 29}]
+        found.rows.tables["due"] = MEMBERS
         yield found
 
 
@@ -75,6 +76,7 @@ async def test_it_writes_nothing(at: At) -> None:
 
 async def test_it_works_on_a_disarmed_reflex(at: At) -> None:
     engine = await at.engine()
+    at.rows.tables["due"] = MEMBERS
     await at.load(engine, [reflex("charge", MONTHLY, select=DUE, enabled=False)])
     seen = await engine.preview("charge", now=at.now)
     assert (seen.cause, len(seen.tasks)) == ("occurrence:2026-03", 2)
