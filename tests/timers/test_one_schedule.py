@@ -327,11 +327,6 @@ async def test_two_modules_of_schedules_stand_beside_each_other(homes: Homes) ->
     assert (len(home.owner.ticks), len(other.ticks)) == (1, 1)
 
 
-def test_a_turn_of_a_cell_is_refused_by_name_as_long_as_there_are_none() -> None:
-    with pytest.raises(LoadRefused, match='is "post", a turn of the cell that the owner names; this version has no'):
-        timers("reminders", to="post")
-
-
 @pytest.mark.parametrize(
     "to", ["remind", 7, None, "http://hooks.example.com/x", "https://", "https://a:b@example.com/"]
 )

@@ -7,7 +7,7 @@ Never: does I/O; runs an interpreter (host does, beside the loop).
 
 from onefold.cell.method import cost
 from onefold.cell.shape import Cell
-from onefold.cell.words import UNSET, Absent, Evicted, Resident, Spawned, Turn
+from onefold.cell.words import UNSET, Absent, Evicted, Letter, Resident, Spawned, Turn
 from onefold.program.handles import Handle
 
-__all__ = ["UNSET", "Absent", "Cell", "Evicted", "Handle", "Resident", "Spawned", "Turn", "cost"]
+__all__ = ["UNSET", "Absent", "Cell", "Evicted", "Handle", "Letter", "Resident", "Spawned", "Turn", "cost"]

@@ -122,6 +122,14 @@ Event: TypeAlias = "Spawn | Retire | Call | Capture | Ended"
 
 
 @dataclass(frozen=True, slots=True)
+class Letter:
+    """A program for the cell `id` of a shape: what a module owes to the port `post.<Shape>`."""
+
+    id: str
+    program: str
+
+
+@dataclass(frozen=True, slots=True)
 class Turn:
     """What a program came to. `branch`: the class of its value where a method gives one of several; else ""."""
 

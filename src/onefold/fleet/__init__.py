@@ -5,6 +5,6 @@ Imports: store, kernel, terms.  Imported by: host, serve, cli, testing.
 Never: executes a letter; lets one fall silently.
 """
 
-from onefold.fleet.ring import Closed, Full, Letter, Mail, Ring, Taken, Unsettled
+from onefold.fleet.ring import Closed, Full, Mail, Ring, Taken, Unsettled
 
-__all__ = ["Closed", "Full", "Letter", "Mail", "Ring", "Taken", "Unsettled"]
+__all__ = ["Closed", "Full", "Mail", "Ring", "Taken", "Unsettled"]

@@ -19,14 +19,6 @@ L = TypeVar("L")
 
 
 @dataclass(frozen=True, slots=True)
-class Letter:
-    """A program for a cell."""
-
-    id: str
-    program: str
-
-
-@dataclass(frozen=True, slots=True)
 class Taken:
     """The ring has it."""
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard
 from onefold.actuators.declare import Actuator
 from onefold.host.config import Person
 from onefold.kernel.module import Module
-from onefold.kernel.port import DELIVER, Port
+from onefold.kernel.port import DELIVER, POST, Port
 from onefold.terms.errors import Finding, LoadRefused, UnknownName
 from onefold.terms.ids import nearest
 
@@ -89,7 +89,7 @@ def catalog(parts: Iterable[object], people: Mapping[str, Person], title: str = 
             findings.append(
                 Finding(repr(part), "is no part of an app; give it actuators, modules, cells, ports and Reflexes")
             )
-    _check(modules, ports, findings)
+    _check(modules, ports, cells, findings)
     findings.extend(_twice(reflexes, modules))
     if cells:
         from onefold.cell.naming import clashes
@@ -100,12 +100,17 @@ def catalog(parts: Iterable[object], people: Mapping[str, Person], title: str = 
     return Catalog(title, actuators, modules, ports, people, tuple(reflexes), cells)
 
 
-def _check(modules: Mapping[str, Any], ports: dict[str, Port[Any, Any]], findings: list[Finding]) -> None:
+def _check(
+    modules: Mapping[str, Any], ports: dict[str, Port[Any, Any]], cells: Mapping[str, Any], findings: list[Finding]
+) -> None:
     """Each module by itself, what it owes to others, and the ports it brings."""
     for module in modules.values():
         try:
             module.check()
             findings.extend(_unheard(module, modules))
+            if POST in module.owes and not cells:
+                told = f"sends ticks to {POST!r}, a turn of the cell that an owner names; this app has no cells"
+                findings.append(Finding(f"module {module.name}", told))
         except LoadRefused as refused:
             findings.extend(refused.findings)
         for brought in module.brings:

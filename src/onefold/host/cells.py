@@ -184,6 +184,10 @@ class CellVerbs:
         self._core.node.evict(at)
         self._gates.let_go(at, holder)
 
+    def takes(self, shape: str, method: str) -> Sequence[str]:
+        """The names of a method's arguments. Raises: UnknownName, NotFound."""
+        return self._shape(shape).method(method).parameters
+
     def now(self) -> datetime:
         """The host's clock."""
         return moment(self._core.clock.now())

@@ -123,6 +123,7 @@ class Host(
         if self._twice:
             modules = [twice(module) for module in modules]
         core.ports.update(standing_ports(core, modules, posts))
+        core.ports.update(self._ports_to_cells())
         schemas, ready = _of_cells(self.catalog.cells)
         core.keep(
             MAIN,
@@ -151,6 +152,13 @@ class Host(
         reckoning.start(modules)
         if self.catalog.cells:
             self._begin_mail()
+
+    def _ports_to_cells(self) -> dict[str, Port[Any, Any]]:
+        if not self.catalog.cells:
+            return {}
+        from onefold.host.posting import post_ports
+
+        return post_ports(self.cells, self.catalog.cells.values())
 
     def _begin_mail(self) -> None:
         postman = self.cells.postman

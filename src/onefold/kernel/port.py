@@ -29,6 +29,8 @@ R = TypeVar("R")
 Promise = Literal["dedupes", "lookup", "neither", "local"]
 DELIVER: Final = "deliver."
 """What the port to another module's actors is called, before that module's name."""
+POST: Final = "post"
+"""The port to the cell that a tick's owner names; with a dot and a shape, the port to that shape's boxes."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
 """timers.making - `timers(name, to=...)`: the module, and where its ticks go.
 
-For: `to` as one of a port, a webhook's address, or another module's mail.
+For: `to` as one of a port, a webhook's address, another module's mail, or a cell's turn.
 Never: sends; opens anything. A place that cannot take ticks is refused here, in plain words.
 Was wrong once: a place known only by name, and looked for when the first tick was due. It was misspelt, and the
 schedule of a year was parked in its first night.
@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 from onefold.almanac import tz_version
 from onefold.kernel.module import Module
-from onefold.kernel.port import DELIVER, Port, Posting
+from onefold.kernel.port import DELIVER, POST, Port, Posting
 from onefold.kernel.words import Answer, Decision, Dropped
 from onefold.terms.errors import Finding, LoadRefused
 from onefold.timers import module
@@ -41,7 +41,8 @@ def timers(name: str, *, to: Port[Tick, Any] | str) -> Timers:
     """A module whose actors are schedules; their ticks leave through `to`.
 
     to: a Port that takes Tick · "https://…": each tick posted there, signed by Standard Webhooks · "deliver.<module>":
-    an event of another module of the app, whose events include Tick. Raises: LoadRefused for anything else.
+    an event of another module of the app, whose events include Tick · "post": a turn `tick` of the cell that the owner
+    names, "Room/lobby", given what it takes of id, owner, key, due_at, payload. Raises: LoadRefused for anything else.
     """
     port, brings = _place(name, to)
 
@@ -76,7 +77,7 @@ def _place(name: str, to: object) -> tuple[str, tuple[Port[Any, Any] | Posting, 
     """The name of the port that ticks are owed to, and what the app must be given for it."""
     if isinstance(to, Port):
         return to.name, (to,)
-    if isinstance(to, str) and to.startswith(DELIVER):
+    if isinstance(to, str) and (to == POST or to.startswith(DELIVER)):
         return to, ()
     if isinstance(to, str) and to.startswith(("https://", "http://")):
         posting = Posting(f"webhook.{name}", to, "timer.tick", Tick)
@@ -99,9 +100,4 @@ def _check_address(name: str, url: str) -> None:
 
 
 def _refusal(to: object) -> str:
-    if to == "post":
-        return (
-            'is "post", a turn of the cell that the owner names; this version has no cells yet. '
-            'Give a port, an https address, or "deliver." and the name of a module'
-        )
-    return 'must be a port that takes Tick, an https address, or "deliver." and the name of a module'
+    return 'must be a port that takes Tick, an https address, "post", or "deliver." and the name of a module'
