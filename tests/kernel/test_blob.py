@@ -38,8 +38,9 @@ from onefold.terms.ids import principal_text
 from onefold.terms.limits import BLOB_PART_BYTES, INLINE_BYTES
 
 DIGESTS = st.binary(min_size=32, max_size=32)
+TEXT = st.text(st.characters(exclude_characters="\0", codec="utf-8"), max_size=8)  # a NUL is no JSON of ours
 JSON = st.recursive(
-    st.none() | st.booleans() | st.integers(-9, 9) | st.text(max_size=8),
+    st.none() | st.booleans() | st.integers(-9, 9) | TEXT,
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["blob", "a", ""]), inner, max_size=3),
     max_leaves=6,
 )

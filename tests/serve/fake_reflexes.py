@@ -65,10 +65,6 @@ class FakeReflexes:
         self.facts_in.append(told)
         return Ingested(id, False)
 
-    async def ingest_one(self) -> None:
-        """A fact to speak of."""
-        await self.ingest(Write("orders", "insert", {}), caller=Caller("studio", frozenset({"call"})))
-
     async def facts_list(
         self,
         *,

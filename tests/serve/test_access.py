@@ -258,6 +258,23 @@ RIGHTS: dict[tuple[str, str], set[str]] = {
     ("POST", "/sweep"): {OPERATE},
     ("POST", "/modules/counter/c/prune"): {OPERATE},
     ("GET", "/openapi.json"): {CALL, READ, OPERATE},
+    ("POST", "/facts"): {CALL, OPERATE},
+    ("GET", "/facts"): {READ, OPERATE},
+    ("POST", "/facts/fact_1/release"): {OPERATE},
+    ("GET", "/reflexes"): {READ, OPERATE},
+    ("PUT", "/reflexes"): set(),  # `deploy`, which none of these keys has
+    ("POST", "/reflexes/draft"): {CALL, READ, OPERATE},
+    ("GET", "/reflexes/graph"): {READ, OPERATE},
+    ("GET", "/reflexes/overdue"): {READ, OPERATE},
+    ("GET", "/reflexes/explain/task_1"): {READ, OPERATE},
+    ("GET", "/reflexes/runs"): {READ, OPERATE},
+    ("GET", "/reflexes/runs/reflex_run_1/tasks"): {READ, OPERATE},
+    ("POST", "/reflexes/tasks/task_1/retry"): {OPERATE},
+    ("GET", "/reflexes/shop.greet"): {READ, OPERATE},
+    ("GET", "/reflexes/shop.greet/runs"): {READ, OPERATE},
+    ("POST", "/reflexes/shop.greet/preview"): {READ, OPERATE},
+    ("POST", "/reflexes/shop.greet/fire"): {OPERATE},
+    ("POST", "/reflexes/shop.greet/backfill"): {OPERATE},
 }
 
 
