@@ -104,6 +104,7 @@ async def test_spaces_are_many_and_connections_few(postgres: str) -> None:
         "select count(*) from pg_stat_activity where application_name like 'onefold%' and datname=current_database()",
     )
     assert used[0][0] <= 4
+    assert len({id(space._by_name["task"]) for space in world._spaces.values()}) == 1
     for number in range(40):
         (found,) = await (await world.open(f"s{number}", [SCHEMA])).look(Query(TASK))
         assert found == [task(number)]

@@ -61,6 +61,20 @@ def instant() -> Call:
     return Call("", [Statement(CLOCK)], lambda results: None)
 
 
+class Plans:
+    """Of one schema of the database: a table that a thousand spaces declare alike has one."""
+
+    def __init__(self, within: str) -> None:
+        self._within = within
+        self._made: dict[Table, Plan] = {}
+
+    def of(self, table: Table) -> Plan:
+        plan = self._made.get(table)
+        if plan is None:
+            plan = self._made[table] = Plan(table, self._within)
+        return plan
+
+
 class Plan:
     """One declared table within one schema of the database."""
 

@@ -13,7 +13,7 @@ from onefold.store.contract import Answer, Append, Query, Schema, Table, Verb
 from onefold.store.postgres.arrays import small
 from onefold.store.postgres.lane import Gate, Lane
 from onefold.store.postgres.mint import Numbers
-from onefold.store.postgres.plan import Call, Plan
+from onefold.store.postgres.plan import Call, Plan, Plans
 from onefold.store.postgres.reader import Reader
 
 T = TypeVar("T")
@@ -27,7 +27,7 @@ class PostgresSpace(Gate):
         name: str,
         number: int,
         schemas: Sequence[Schema],
-        within: str,
+        plans: Plans,
         lane: Lane,
         reader: Reader,
         numbers: Numbers,
@@ -38,7 +38,7 @@ class PostgresSpace(Gate):
         self._number = small(number)
         self._reader = reader
         self._numbers = numbers
-        self._by_name = {t.name: Plan(t, within) for s in schemas for t in s.tables}
+        self._by_name = {t.name: plans.of(t) for s in schemas for t in s.tables}
         self._plans = {id(plan.table): plan for plan in self._by_name.values()}
         self._aliases: list[Table] = []
 

@@ -25,7 +25,7 @@ from onefold.store.postgres.failing import faulty, unavailable
 from onefold.store.postgres.hold import PATIENCE_S, Hold
 from onefold.store.postgres.lane import Lane
 from onefold.store.postgres.mint import MOST, Numbers
-from onefold.store.postgres.plan import Plan
+from onefold.store.postgres.plan import Plans
 from onefold.store.postgres.reader import Reader
 from onefold.store.postgres.wire import Gone, Statement, Stopped, Wire
 
@@ -73,6 +73,7 @@ class PostgresWorld:
         self._reader = Reader(self._connected)
         self._lanes = [Lane(self._engine()) for _ in range(LANES)]
         self._numbers = Numbers(self._blocks)
+        self._plans = Plans(within)
         self._opening = asyncio.Lock()
 
     @property
@@ -110,7 +111,7 @@ class PostgresWorld:
             raise unavailable(error.state) from error
         if number is None or not found[0][0][0]:
             return ()
-        call = Plan(query.table, self._within).call(query, small(number), last=False, locks=False)
+        call = self._plans.of(query.table).call(query, small(number), last=False, locks=False)
         return tuple(await self._reader.look([call]))
 
     async def connect(self) -> Wire:
@@ -155,7 +156,7 @@ class PostgresWorld:
         assert number is not None
         await self._numbers.known([t.name for s in schemas for t in s.tables if t.serial])
         lane = self._lanes[0 if name == "main" else 1 + number % (LANES - 1)]
-        space = AuthoredSpace(name, number, schemas, self._within, lane, self._reader, self._numbers)
+        space = AuthoredSpace(name, number, schemas, self._plans, lane, self._reader, self._numbers)
         space.give(Door(name, self._within, self._lend, self._take_back), self._engine, self._fail)
         return space
 
