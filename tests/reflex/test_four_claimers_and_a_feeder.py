@@ -24,7 +24,7 @@ from tests.reflex.ground import At, reflex
 from tests.reflex.stores import OPENINGS
 
 DEEP = bool(os.environ.get("ONEFOLD_DEEP"))
-TASKS = {"memory": 500, "sqlite": 500, "postgres": 500 if DEEP else 100}
+TASKS = {"memory": 500, "sqlite": 500 if DEEP else 200, "postgres": 500 if DEEP else 60}
 EXAMPLES = 25 if DEEP else 1
 EACH = Selection({"from": {"$": "fact.payload"}}, "each", "id")
 
