@@ -16,7 +16,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from onefold.reflex.advancing import committed
+from onefold.reflex.acting import committed
 from onefold.reflex.engine import Engine
 from onefold.reflex.grammar import parse
 from onefold.reflex.load import LoadedSet, loading

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from onefold.almanac import START
-from onefold.reflex import advancing
 from onefold.reflex import engine as module
+from onefold.reflex.acting import committed
 from onefold.reflex.grammar import parse
 from onefold.reflex.load import LoadedSet, loading, reflex_of, reloading
 from onefold.reflex.tables import REFLEX_TEXT, STATE
@@ -275,7 +275,7 @@ async def test_of_two_loads_at_once_an_engine_holds_the_newer(at: At, monkeypatc
     import asyncio
 
     engine = await at.engine()
-    sound, second = advancing.committed, asyncio.Event()
+    sound, second = committed, asyncio.Event()
 
     async def late(space: Any, body: Any) -> Any:
         value = await sound(space, body)

@@ -8,7 +8,7 @@ from datetime import timedelta
 from typing import Any
 
 from onefold.reflex import record, retention
-from onefold.reflex.advancing import committed
+from onefold.reflex.acting import committed
 from onefold.reflex.claim import CLAIMS_AT_MOST, SUSPECT_FROM
 from onefold.reflex.seams import Task
 from onefold.reflex.tables import TASK

@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
 from onefold.reflex import claim, record, retention
-from onefold.reflex.advancing import committed
+from onefold.reflex.acting import committed
 from onefold.reflex.seams import Task
 from onefold.reflex.tables import INTAKE, REFLEX_RUN, TASK
 from onefold.reflex.words import OnRun, OnSignal, Selection, Signal

@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 from onefold.reflex import claim, execute, record
 from onefold.reflex.definitions import Definitions
@@ -24,6 +24,7 @@ from onefold.store.contract import Body, Done, Query, Row, Space
 from onefold.terms.errors import HostError, OnefoldError
 from onefold.terms.instant import Instant
 
+T = TypeVar("T")
 LEASE_MS = 60_000
 """How long a claim is good for: twice the usual timeout. A task that may take longer gets longer."""
 
@@ -124,7 +125,7 @@ class Acting:
         token, effects = self._space.mint(TASK), claim.wanted(due)
         timeouts = self._definitions.timeouts
         claiming = claim.claiming(self._now, free, effects, token, LEASE_MS, timeouts, beside=beside)
-        claimed: claim.Claimed = await _committed(self._space, claiming)
+        claimed = await committed(self._space, claiming)
         self._acts.draining = claimed.waits
         self._told.moved |= bool(claimed.run or claimed.spent)
         return claimed
@@ -155,7 +156,7 @@ class Acting:
         told = {version: reflex for version, reflex in known.items() if isinstance(reflex, str)}
         unread = [row for row in rows if str(row[_VERSION]) in told]
         if unread:
-            await _committed(self._space, claim.giving_back(unread, Instant(self._now + LEASE_MS)))
+            await committed(self._space, claim.giving_back(unread, Instant(self._now + LEASE_MS)))
             self._told.events += [f"{_name(row)} was given back: {told[str(row[_VERSION])]}" for row in unread]
         settings: dict[object, Setting] = {}
         for row in rows:
@@ -240,7 +241,7 @@ class Acting:
 
     async def _record(self, some: Sequence[Landing]) -> None:
         try:
-            told = await _committed(self._space, record.recording(some, self._now, lambda: self._space.mint(INTAKE)))
+            told = await committed(self._space, record.recording(some, self._now, lambda: self._space.mint(INTAKE)))
         except HostError as fault:
             self._acts.unwritten.extend(some)
             self._fault = fault
@@ -262,7 +263,10 @@ async def _run(effect: Effect, attempt: Any, given: Any) -> Any:
     return await effect.run(attempt, given)
 
 
-async def _committed(space: Space, body: Body[Any]) -> Any:
+async def committed(space: Space, body: Body[T]) -> T:
+    """What a body came to. Raises: what it was refused with; StoreUnavailable or its like where the outcome is not
+    known: the stages look again and nothing is done twice.
+    """
     outcome = await space.transact(body)
     if isinstance(outcome, Done):
         return outcome.value

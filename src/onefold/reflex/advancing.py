@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from onefold.reflex import backfill, birth, fanout, intake, match, materialize, watch
-from onefold.reflex.acting import Acting, Acts
+from onefold.reflex.acting import Acting, Acts, committed
 from onefold.reflex.backlog import Backlog
 from onefold.reflex.definitions import Definitions
 from onefold.reflex.fanout import Fan, Unit
@@ -24,7 +24,7 @@ from onefold.reflex.seams import Effect, Select, Transform, truthy
 from onefold.reflex.tables import INTAKE, REFLEX_RUN, STATE, TASK
 from onefold.reflex.watch import Loaded
 from onefold.reflex.words import Fact, Reflex, Report, fact_id
-from onefold.store.contract import Body, Done, Query, Row, Space
+from onefold.store.contract import Query, Row, Space
 from onefold.terms.errors import CallerError, OnefoldError
 from onefold.terms.ids import principal_of
 from onefold.terms.instant import Instant, moment
@@ -54,16 +54,6 @@ class Parts:
     fanning: set[object] = field(default_factory=set)
     definitions: Definitions = field(default_factory=Definitions)
     acts: Acts = field(default_factory=Acts)
-
-
-async def committed(space: Space, body: Body[T]) -> T:
-    """What a body came to. Raises: what it was refused with; StoreUnavailable or its like where the outcome is not
-    known: the stages look again and nothing is done twice.
-    """
-    outcome = await space.transact(body)
-    if isinstance(outcome, Done):
-        return outcome.value
-    raise outcome.error
 
 
 class Advance:

@@ -13,7 +13,8 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from datetime import datetime
 
 from onefold.reflex import backfill, due, intake, watch, words
-from onefold.reflex.advancing import Advance, Parts, committed
+from onefold.reflex.acting import committed
+from onefold.reflex.advancing import Advance, Parts
 from onefold.reflex.backlog import Backlog
 from onefold.reflex.difference import Change, changes
 from onefold.reflex.gate import Known, Placed, admit, drafted, known_to, read_draft

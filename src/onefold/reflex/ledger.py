@@ -17,7 +17,7 @@ from itertools import count
 from typing import Any, TypeVar
 
 from onefold.reflex import explain, listing, overdue, parking, retention
-from onefold.reflex.advancing import committed
+from onefold.reflex.acting import committed
 from onefold.reflex.record import retrying
 from onefold.reflex.seams import Effect
 from onefold.reflex.tables import STATE
