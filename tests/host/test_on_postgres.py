@@ -13,6 +13,7 @@ from pydantic import BaseModel
 
 from onefold import App, Run, actuator
 from onefold.cli.doctor import doctor
+from onefold.errors import StoreReplaced
 from onefold.host.config import Config, settle
 from onefold.kernel.tables import TURN
 from onefold.store.postgres import PostgresWorld
@@ -187,6 +188,30 @@ def test_doctor_follows_the_histories_there(postgres: str, monkeypatch: pytest.M
     assert broken.exit_code == 1, broken.output
     nothing = CliRunner().invoke(doctor, ["--store", fresh_database()], catch_exceptions=False)
     assert nothing.exit_code == 4, nothing.output
+
+
+@pytest.mark.usefixtures("secret")
+def test_a_restored_store_is_gone_on_with_once_a_person_confirmed_it(
+    postgres: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    from click.testing import CliRunner
+
+    monkeypatch.chdir(tmp_path)
+
+    async def grow(n: int) -> None:
+        async with App(keep, bank, store=postgres) as app:
+            await app.call(keep, Note(said="x" * n))
+
+    asyncio.run(grow(1))
+    with psycopg.connect(postgres, autocommit=True) as conn:
+        conn.execute("update onefold._cluster set timeline = timeline + 1")  # as a backup of a later timeline has it
+    with pytest.raises(StoreReplaced):
+        asyncio.run(grow(2))
+    told = CliRunner().invoke(doctor, ["--store", postgres], catch_exceptions=False)
+    assert (told.exit_code, "keep" in told.output) == (6, True), told.output
+    accepted = CliRunner().invoke(doctor, ["--store", postgres, "--accept-rollback"], catch_exceptions=False)
+    assert accepted.exit_code == 0, accepted.output
+    asyncio.run(grow(2))
 
 
 def test_a_config_that_is_printed_shows_no_store() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 from decimal import Decimal
 from functools import partial
@@ -14,90 +14,11 @@ from typing import Any
 import psycopg
 import pytest
 
-from onefold.store.contract import AuthorSpace, Done, Put, Query, Tx
+from onefold.store.contract import AuthorSpace, Query, Tx
 from onefold.store.postgres import PostgresWorld
-from onefold.terms.errors import BadStatement, LoadRefused, StepFenced, StoreUnavailable
-from tests.store.shorthand import writing
+from onefold.terms.errors import BadStatement, StepFenced, StoreUnavailable
+from tests.store.postgres.authoring import MIGRATIONS, REFUSED, fetch, step
 from tests.store.tables import SCHEMA, SENT
-
-MIGRATIONS = [
-    "create table refunds(order_id text primary key, amount numeric(12,2), paid bool default false)",
-    "create table counted(id int generated always as identity primary key, what text)",
-    "create index refunds_by_amount on refunds(amount)",
-    "create view dear as select * from refunds where amount > 5",
-]
-
-REFUSED = {
-    "reads a table of the store": "select * from onefold.sent",
-    "reads it quoted": 'select * from "onefold"."sent"',
-    "reads it as a whole": "table onefold.sent",
-    "reads it in a subquery": "select (select count(*) from onefold.sent) as n",
-    "reads what others are in": "select * from onefold._space",
-    "reads it as text that is run": "select query_to_xml('select * from onefold.sent', true, true, '') as x",
-    "reads it as somebody else": (
-        "select set_config('role', 'none', true) as a, query_to_xml('select * from onefold.sent', true, true, '') as b"
-    ),
-    "becomes the store's own": "select set_config('role', 'postgres', true) as x",
-    "becomes who logged in": "select set_config('session_authorization', 'postgres', false) as x",
-    "reads another actuator's table": "select * from onefold_other.notes",
-    "writes a table of the store": "insert into onefold.sent values(1, 1, 'x', '\\x00')",
-    "deletes from it": "delete from onefold.sent",
-    "drops it": "drop table onefold.sent",
-    "copies it": "create table mine as select * from onefold.sent",
-    "alters it": "alter table onefold.sent add column x int",
-    "takes a number of it": "select nextval('onefold.turn__n') as x",
-    "calls the way in": "select * from onefold._author_main('select 1', null, 1)",
-    "changes the way in": "alter function onefold._author_main(text, text[], int4) security invoker",
-    "reads the server's secrets": "select * from pg_authid",
-    "reads a file": "select pg_read_file('/etc/passwd') as x",
-    "takes a file in": "select lo_import('/etc/passwd') as x",
-    "ends another session": "select pg_terminate_backend(pid) as x from pg_stat_activity",
-    "makes a table in public": "create table public.mine(x int)",
-    "makes a table in the store's schema": "create table onefold.mine(x int)",
-    "makes a schema": "create schema mine",
-    "makes a function": "create function mine() returns int language sql as 'select 1'",
-    "makes a trigger": "create trigger t after insert on refunds execute function suppress_redundant_updates_trigger()",
-    "makes an extension": "create extension dblink",
-    "makes a role": "create role mine",
-    "makes a temporary table": "create temp table mine(x int)",
-    "makes one by its schema": "create temporary view mine as select 1 as x",
-    "selects into one": "select 1 as x into temp mine",
-    "makes an unlogged table": "create unlogged table mine(x int)",
-    "begins": "begin",
-    "commits": "commit",
-    "commits behind a comment": "/* a step */ -- and\n commit",
-    "ends": "end",
-    "rolls back": "rollback",
-    "opens a savepoint": "savepoint mine",
-    "releases ours": "release savepoint author",
-    "rolls back to ours": "rollback to savepoint author",
-    "prepares a commit": "prepare transaction 'x'",
-    "sets": "set search_path to onefold",
-    "sets for a while": "set local role postgres",
-    "resets": "reset role",
-    "shows": "show all",
-    "runs a block": "do $$ begin commit; end $$",
-    "calls": "call mine()",
-    "copies out to a program": "copy refunds to program 'cat'",
-    "copies in from a program": "copy refunds from program 'echo x'",
-    "copies out": "copy refunds to stdout",
-    "listens": "listen x",
-    "notifies": "notify x",
-    "locks": "lock table refunds",
-    "grants": "grant all on refunds to public",
-    "gives away": "alter table refunds owner to postgres",
-    "analyzes": "analyze",
-    "explains": "explain select * from onefold.sent",
-    "says two statements": "select 1 as a; select 2 as a",
-    "says two with a comment between": "select 1 as a; /* and */ delete from refunds",
-    "hides the second behind a string": "select E'\\'' as a; delete from refunds; --'",
-    "binds by place": "select $1 as a",
-    "says nonsense": "selekt 1",
-    "says nothing": " -- nothing",
-    "leaves a quote open": "select 'x",
-    "has two columns of one name": "select 1 as a, 2 as a",
-    "fetches more than there is room for": "select repeat('x', 9999) as x from generate_series(1, 10000)",
-}
 
 
 @pytest.fixture
@@ -111,19 +32,10 @@ async def space(postgres: str) -> AsyncIterator[AuthorSpace]:
     await world.close()
 
 
-async def step(space: AuthorSpace, run: Callable[[Tx], Any], budget_ms: int = 5_000) -> Any:
-    outcome = await space.author(run, lambda result: writing(Put(SENT, [(1, "ran", b"")])), budget_ms=budget_ms)
-    assert isinstance(outcome, Done), outcome
-
-
 async def answer(space: AuthorSpace, sql: str, **values: object) -> Any:
     got: list[Any] = []
     await step(space, lambda tx: got.append(tx.fetch(sql, **values)))
     return got[0]
-
-
-def _fetch(sql: str, tx: Tx) -> None:
-    tx.fetch(sql)
 
 
 async def nothing_happened(space: AuthorSpace) -> None:
@@ -137,7 +49,7 @@ async def test_statements_are_refused(space: AuthorSpace, subtests: pytest.Subte
     for what, sql in REFUSED.items():
         with subtests.test(what):
             with pytest.raises(BadStatement):
-                await step(space, partial(_fetch, sql))
+                await step(space, partial(fetch, sql))
             await nothing_happened(space)
 
 
@@ -284,6 +196,26 @@ async def test_a_value_that_does_not_fit_is_named(space: AuthorSpace, sql: str, 
     await nothing_happened(space)
 
 
+@pytest.mark.parametrize("key", ["", "primary key", "unique"])
+@pytest.mark.parametrize("kind", ["text", "int8", "numeric"])
+async def test_every_row_is_on_one_page(space: AuthorSpace, key: str, kind: str) -> None:
+    def filled(tx: Tx) -> None:
+        tx.execute(f'create table "Odd ""Name" (k {kind} {key}, j jsonb)')
+        tx.execute("""insert into "Odd ""Name" select n, '{"a": [1]}' from generate_series(1, 7) n""")
+
+    await step(space, filled)
+    seen: list[Any] = []
+    after: int | None = None
+    while True:
+        columns, page, after = await space.author_rows('Odd "Name', limit=3, after=after)
+        seen += page
+        if after is None:
+            break
+    assert columns == ["k", "j"]
+    assert sorted(str(k) for k, _ in seen) == [str(n) for n in range(1, 8)]
+    assert {j for _, j in seen} == {'{"a": [1]}'}
+
+
 async def test_what_a_step_puts_off_to_its_end_is_told_as_its_own(space: AuthorSpace) -> None:
     def breaks(tx: Tx) -> None:
         tx.execute("create table linked(id int primary key, to_id int references linked deferrable initially deferred)")
@@ -313,83 +245,3 @@ async def test_a_connection_that_is_lost_fails_its_step_and_no_other(space: Auth
         await running
     await nothing_happened(space)
     await step(space, lambda tx: tx.execute("insert into refunds values('9', 1)"))
-
-
-async def test_who_may_not_make_roles_is_told_what_is_missing(postgres: str) -> None:
-    with psycopg.connect(postgres, autocommit=True) as conn:
-        name = conn.info.dbname + "_plain"
-        conn.execute(f"create role {name} login")
-        conn.execute(f"grant create on database {conn.info.dbname} to {name}")
-        conn.execute(f"grant execute on function pg_control_system to {name}")
-    world = PostgresWorld(postgres.replace("postgres@", f"{name}@"))
-    try:
-        space = await world.open("main", [SCHEMA])
-        with pytest.raises(StoreUnavailable, match="CREATEROLE"):
-            await space.author_migrate(MIGRATIONS)
-    finally:
-        await world.close()
-
-
-async def test_a_user_who_is_no_superuser_has_all_of_it(postgres: str) -> None:
-    with psycopg.connect(postgres, autocommit=True) as conn:
-        name = conn.info.dbname + "_user"
-        conn.execute(f"create role {name} login createrole")
-        conn.execute(f"grant create on database {conn.info.dbname} to {name}")
-    url = postgres.replace("postgres@", f"{name}@")
-    for _ in range(2):
-        world = PostgresWorld(url)
-        space = await world.open("main", [SCHEMA])
-        await space.author_migrate(MIGRATIONS)
-        await step(space, lambda tx: tx.execute("insert into counted(what) values('x')"))
-        for what in ("becomes the store's own", "reads it as somebody else", "calls the way in", "changes the way in"):
-            with pytest.raises(BadStatement):
-                await step(space, partial(_fetch, REFUSED[what]))
-        await world.close()
-
-
-async def test_a_copy_restored_without_its_owners_is_taken_over(postgres: str) -> None:
-    world = PostgresWorld(postgres)
-    space = await world.open("main", [SCHEMA])
-    await space.author_migrate(MIGRATIONS)
-    await world.close()
-    with psycopg.connect(postgres, autocommit=True) as conn:
-        ((role,),) = conn.execute(
-            "select nspowner::regrole::text from pg_namespace where nspname = 'onefold_main'"
-        ).fetchall()
-        conn.execute(f"reassign owned by {role} to current_user")
-        conn.execute(f"drop owned by {role}")
-        conn.execute(f"drop role {role}")
-    world = PostgresWorld(postgres)
-    space = await world.open("main", [SCHEMA])
-    await space.author_migrate([*MIGRATIONS, "alter table refunds add column more int"])
-    await step(space, lambda tx: tx.execute("insert into counted(what) values('x')"))
-    with pytest.raises(LoadRefused):
-        await space.author_migrate(["create table other(x int)"])
-    await world.close()
-
-
-async def test_many_authors_share_few_connections(postgres: str) -> None:
-    world = PostgresWorld(postgres)
-    spaces = [await world.open(f"space{n}", [SCHEMA]) for n in range(6)]
-    for _ in range(2):
-        for space in spaces:
-            await space.author_migrate(["create table notes(x int)"])
-            await step(space, partial(_fetch, "insert into notes values(1)"))
-    with psycopg.connect(postgres) as conn:
-        used = "select count(*) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()"
-        ((count,),) = conn.execute(used).fetchall()
-        assert count <= 8
-        made = "select count(*) from pg_namespace where starts_with(nspname, 'onefold_space')"
-        assert conn.execute(made).fetchone() == (6,)
-    await world.close()
-
-
-async def test_two_processes_make_one_home(postgres: str) -> None:
-    worlds = [PostgresWorld(postgres) for _ in range(3)]
-    spaces = [await world.open("main", [SCHEMA]) for world in worlds]
-    await asyncio.gather(*[space.author_migrate(MIGRATIONS[:1]) for space in spaces], return_exceptions=True)
-    for space in spaces:
-        await space.author_migrate(MIGRATIONS[:1])
-        assert await space.author_tables() == ["refunds"]
-    for world in worlds:
-        await world.close()

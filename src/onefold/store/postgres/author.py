@@ -20,7 +20,7 @@ from typing import Any, TypeVar
 from onefold.store.contract import Tx
 from onefold.store.postgres.arrays import small
 from onefold.store.postgres.asking import Asking, told_of
-from onefold.store.postgres.handle import Handle
+from onefold.store.postgres.handle import Handle, shown
 from onefold.store.postgres.home import Home, looked_for, made
 from onefold.store.postgres.wire import Gone, Statement, Stopped, Wire
 from onefold.store.worker import Worker, heard
@@ -130,7 +130,7 @@ class Door:
         following = None
         if len(found) > limit:
             following = int(str(page[-1][place])) if place and page else start + len(page)
-        return columns, [tuple([row[c] for c in columns]) for row in page], following
+        return columns, [tuple([shown(row[c]) for c in columns]) for row in page], following
 
     @property
     def stepping(self) -> bool:

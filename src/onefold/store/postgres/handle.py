@@ -159,6 +159,11 @@ def said_type(value: object) -> str:
     return "float8" if isinstance(value, float) else "bytea" if isinstance(value, bytes) else "text"
 
 
+def shown(value: object) -> object:
+    """A cell as people look at it: a document or an array as its text."""
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, dict | list) else value
+
+
 class _Number(str):
     """A number as the server wrote it."""
 
