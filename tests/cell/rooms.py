@@ -27,6 +27,13 @@ class Seat:
     number: int
 
 
+class Unsayable(Exception):
+    """An exception whose own words fail."""
+
+    def __str__(self) -> str:
+        return self.nothing  # type: ignore[attr-defined,no-any-return] # that is the case
+
+
 class Room(Cell):
     """A room that counts who was in it."""
 
@@ -65,6 +72,14 @@ class Room(Cell):
 
     def look(self, seat: Handle[Seat]) -> int:
         return seat.value.number
+
+
+class Mumbler(Cell):
+    words: int = 0
+
+    def mumble(self) -> None:
+        self.words += 1
+        raise Unsayable
 
 
 class Memory(Cell, tool=True, on_demand=True):

@@ -19,8 +19,9 @@ from onefold.terms.errors import (
     NotOwner,
     Undeclared,
 )
+from onefold.terms.limits import QUEUE_PER_ACTOR
 from onefold.terms.turns import BadHandle, LimitHit, ParseFailed, ProgramRaised, TurnFailed, UnknownCall
-from tests.cell.rooms import Entered, Full, Memory, Room
+from tests.cell.rooms import Entered, Full, Memory, Mumbler, Room
 from tests.contracts.backends import store_of
 
 
@@ -79,6 +80,46 @@ async def test_a_method_that_raises_keeps_nothing_and_counts(app: onefold.App) -
     with pytest.raises(ProgramRaised, match="visits"):
         await lobby.turn(Room.wrong)()
     assert await lobby.read() == Room()
+
+
+async def test_an_exception_that_cannot_say_what_it_is_is_a_verdict_too() -> None:
+    async with onefold.App(Mumbler, store="memory:") as app:
+        one = app.cell(Mumbler, "one")
+        await one.spawn()
+        for source in ("mumble()", "x = 1\nmumble()"):
+            with pytest.raises(ProgramRaised, match=r"raised: (Unsayable|Exception)"):
+                await one.run(source)
+        with pytest.raises(ProgramRaised, match="Unsayable"):
+            await one.turn(Mumbler.mumble)()
+        assert await one.read() == Mumbler()
+
+
+async def test_programs_that_loop_keep_no_plain_function_from_its_thread(app: onefold.App) -> None:
+    rooms = [app.cell(Room, str(n)) for n in range(12)]
+    for room in rooms:
+        await room.spawn()
+    looping = [asyncio.ensure_future(room.run("while True: pass")) for room in rooms]
+    await asyncio.sleep(0.1)
+    await asyncio.wait_for(asyncio.to_thread(lambda: None), 1.5)
+    for each in looping:
+        each.cancel()
+    await asyncio.gather(*looping, return_exceptions=True)
+    assert await rooms[0].run("greet('a')\ngreet('b')") == Turn("", "hello b", 2)
+
+
+async def test_who_waits_for_custody_and_goes_away_takes_no_place(app: onefold.App) -> None:
+    lobby = app.cell(Room, "lobby")
+    async with app.open(Room, "lobby"):
+        for _ in range(3):
+            gone = [asyncio.ensure_future(lobby.turn(Room.greet)("a")) for _ in range(QUEUE_PER_ACTOR // 2)]
+            await asyncio.sleep(0)
+            for each in gone:
+                each.cancel()
+            await asyncio.gather(*gone, return_exceptions=True)
+        waiting = asyncio.ensure_future(lobby.turn(Room.greet)("b"))
+        await asyncio.sleep(0)
+        assert not waiting.done()
+    assert await waiting == "hello b"
 
 
 async def test_bad_arguments_are_told_before_anything_exists(app: onefold.App) -> None:

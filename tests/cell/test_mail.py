@@ -13,6 +13,8 @@ from onefold.cell import Turn
 from onefold.host.caller import inside
 from onefold.host.config import settle
 from onefold.host.opening import open_host
+from onefold.host.postman import CARRIERS
+from onefold.program.monty import Interpreter
 from onefold.terms.errors import BadArguments, NotFound
 from onefold.terms.turns import ParseFailed, ProgramRaised, UnknownCall
 from onefold.testing import VirtualClock
@@ -103,6 +105,37 @@ async def test_a_letter_for_a_cell_that_never_was_waits_and_is_parked_with_a_way
     assert await host.parked_list(caller=caller) == []
     with pytest.raises(NotFound):
         await host.parked_drop(item.id, reason="none", caller=caller)
+    await host.close()
+
+
+async def test_a_letter_whose_turn_breaks_is_tried_again_and_takes_no_carrier_along(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = VirtualClock()
+    host = await open_host(settle(code={"store": str(tmp_path)}), [Room], clock=clock)
+    caller = inside(None)
+
+    async def rest() -> None:
+        while not host.quiet:  # noqa: ASYNC110 - as above
+            await asyncio.sleep(0)
+
+    def broken(*given: object) -> None:
+        raise OSError("no process can be started")
+
+    with monkeypatch.context() as breaking:
+        breaking.setattr(Interpreter, "run", broken)
+        for n in range(CARRIERS + 1):
+            await host.cells.spawn("Room", str(n), caller=caller)
+            await host.cells.post("Room", str(n), "greet('a')\ngreet('b')", key="k", caller=caller)
+        await rest()
+    await host.cells.spawn("Room", "lobby", caller=caller)
+    await host.cells.post("Room", "lobby", "greet('a')", key="k", caller=caller)
+    await rest()
+    assert (await host.cells.read("Room", "lobby", caller=caller)).state["visits"] == 1
+    clock.step_to(clock.now() + 60_000)
+    await rest()
+    for n in range(CARRIERS + 1):
+        assert (await host.cells.read("Room", str(n), caller=caller)).state["visits"] == 2
     await host.close()
 
 

@@ -22,6 +22,7 @@ DOORS = {
     "actuators": "effect execution: every fault of a step becomes a row",
     "reflex": "what a template, a selection or an effect raises is a row of its own run, and stops no other",
     "serve": "every fault becomes a problem that a caller can read",
+    "terms": "what an author's own words and looks raise is said of them, and breaks no refusal",
     "testing": "what a module under test raises is for a law to judge",
 }
 

@@ -16,6 +16,7 @@ from onefold.actuators.parts import NULL, Trouble
 from onefold.actuators.words import StepFell
 from onefold.terms.codec import canonical
 from onefold.terms.errors import BadArguments, StepFailed
+from onefold.terms.faults import says
 from onefold.terms.places import place_of
 
 MESSAGE_LIMIT = 4_000
@@ -29,7 +30,7 @@ class Unfit(Exception):
 
     def __init__(self, fault: Exception) -> None:
         self.fault = fault
-        super().__init__(str(fault))
+        super().__init__(says(fault))
 
 
 def told(fault: BaseException) -> Trouble:
@@ -62,7 +63,7 @@ def failure(entry: StepFell) -> StepFailed:
 
 
 def _message(fault: BaseException) -> str:
-    return str(fault).encode("utf-8", "replace").decode().replace("\0", "\ufffd")[:MESSAGE_LIMIT]
+    return says(fault).encode("utf-8", "replace").decode().replace("\0", "\ufffd")[:MESSAGE_LIMIT]
 
 
 def _is_json(value: Any) -> bool:

@@ -264,7 +264,7 @@ class CellVerbs:
         draft = shape.draft(record, now)
         seed = int.from_bytes(digest(f"{at.kind}\0{at.key}\0{key}".encode())[:SEED_BYTES], "big")
         scope = shape.scope(draft, Handles())
-        verdict = await asyncio.to_thread(self._interpreter.run, program, scope, now, seed, LIMITS)
+        verdict = await asyncio.wrap_future(self._interpreter.begin(program, scope, now, seed, LIMITS))
         if isinstance(verdict, Stopped):
             return Ended(key, at.key, record.changes, {}, refused(verdict))
         try:

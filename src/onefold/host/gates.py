@@ -66,4 +66,9 @@ class Gates:
             raise Busy(f"{at.kind} {at.key}", QUEUE_PER_ACTOR)
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         waiting.append(turn)
-        await turn
+        try:
+            await turn
+        except asyncio.CancelledError:
+            if turn in waiting:
+                waiting.remove(turn)  # who went away takes no place
+            raise

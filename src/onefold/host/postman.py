@@ -2,7 +2,8 @@
 
 For: what was posted in this process, by the ring; what the ring had no room for and what an earlier life left, by the rows.
 Never: holds a letter that is not in its box; lets one that cannot be folded hold up another sender's.
-Was wrong once: a scan after each post. A thousand posts read the same rows a thousand times.
+Was wrong once: a scan after each post. A thousand posts read the same rows a thousand times. And a letter whose turn
+raised what is no error of ours: it took its carrier with it, and after 64 of them nothing was carried.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from onefold.fleet.ring import Ring, Taken
 from onefold.host.clock import Clock
 from onefold.store.contract import AuthorSpace, Body, Done, Last, Remove, Write
 from onefold.terms.errors import AlreadyDone, CallerError, NotFound, OnefoldError
+from onefold.terms.faults import says
 from onefold.terms.ids import ActorId
 from onefold.terms.turns import ParseFailed, TurnFailed, UnknownCall
 
@@ -174,10 +176,11 @@ class Postman:
             if not isinstance(fault, ParseFailed | UnknownCall):
                 return True  # the verdict is committed, and is the poster's to read
             return await self._write(failed(mail, self._clock.now(), str(fault), hopeless=True))
-        except OnefoldError as fault:
+        except Exception as fault:  # noqa: BLE001 - the door: whatever one letter's turn raises, the others are carried
             hopeless = isinstance(fault, CallerError) and not isinstance(fault, NotFound)
-            log.warning("the letter %s for %s %s: %s", mail.event[2:], mail.to.kind, mail.to.key, fault)
-            kept = await self._write(failed(mail, self._clock.now(), str(fault), hopeless=hopeless))
+            why = says(fault) if isinstance(fault, OnefoldError) else f"{type(fault).__name__}: {says(fault)}"
+            log.warning("the letter %s for %s %s: %s", mail.event[2:], mail.to.kind, mail.to.key, why)
+            kept = await self._write(failed(mail, self._clock.now(), why, hopeless=hopeless))
             return kept and hopeless
 
     async def _write(self, write: Write) -> bool:

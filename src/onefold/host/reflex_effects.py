@@ -25,6 +25,7 @@ from onefold.kernel.port import DELIVER, Port, Step, unstopped
 from onefold.reflex.seams import Effect, Task
 from onefold.terms.codec import digest
 from onefold.terms.errors import BadArguments, Fault, KeyConflict
+from onefold.terms.faults import says
 from onefold.terms.ids import ActorId, check_text, delivered_id, run_id
 from onefold.terms.limits import MAX_ID_BYTES
 
@@ -88,7 +89,7 @@ class Watched:
         try:
             output = await act(task, input)
         except Exception as fault:
-            self._told(task, self.name, f"raised {type(fault).__name__}: {fault}")
+            self._told(task, self.name, f"raised {type(fault).__name__}: {says(fault)}")
             raise
         self._told(task, self.name, "done")
         return output

@@ -26,7 +26,7 @@ from onefold.reflex.tables import INTAKE
 from onefold.reflex.words import FACT, Drawn, IntakeRow, Loaded, Report, TaskRow, number_of
 from onefold.store.contract import AuthorSpace
 from onefold.terms.errors import Finding, LoadRefused, OnefoldError
-from onefold.terms.faults import short
+from onefold.terms.faults import says, short
 from onefold.terms.ids import Principal
 from onefold.terms.instant import moment, up
 
@@ -234,7 +234,7 @@ class Reflexing:
 
     def _failed(self, fault: Exception) -> None:
         """Say why nothing moves: once, and again every ten minutes while it lasts."""
-        now, trouble = self._core.clock.now(), f"{type(fault).__name__}: {fault}"
+        now, trouble = self._core.clock.now(), f"{type(fault).__name__}: {says(fault)}"
         said, at = self._said
         if said != trouble or now >= at + SAID_AGAIN_MS:
             self._said = (trouble, now)

@@ -29,7 +29,7 @@ from onefold.kernel.words import NOTHING, Answer, Decision, Dropped
 from onefold.node.node import Decide, Node
 from onefold.node.resident import Resident
 from onefold.terms.errors import BadArguments, DecideFailed, OnefoldError, PortFailed, TooLarge
-from onefold.terms.faults import short
+from onefold.terms.faults import says, short
 from onefold.terms.ids import ActorId, owed_id
 from onefold.terms.instant import moment, text
 from onefold.terms.places import at_place, place_of
@@ -215,7 +215,7 @@ class Sender:
         except (KeyboardInterrupt, SystemExit, GeneratorExit):
             raise
         except BaseException as fault:  # noqa: BLE001 - the door: whatever a port raises is a try that failed
-            why = f"{type(fault).__name__}: {fault}"
+            why = f"{type(fault).__name__}: {says(fault)}"
             await self._fell(resident.at, item, why, acted=acted, place=place_of(fault))
         return _FELL
 

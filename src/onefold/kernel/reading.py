@@ -15,6 +15,7 @@ import msgspec
 
 from onefold.kernel.module import Module
 from onefold.terms.errors import BadArguments
+from onefold.terms.faults import says
 from onefold.terms.typed import UnknownKind
 
 FAULTS = (ValueError, TypeError, AssertionError, ArithmeticError, LookupError, AttributeError)
@@ -80,4 +81,4 @@ def _read(module: Module[Any, Any, Any, Any, Any], part: bytes) -> Any:
     except BadArguments as fault:
         raise Unreadable(kind, f"its upgrade gave no fact of today: {fault.faults[0]}") from None
     except FAULTS as fault:
-        raise Unreadable(kind, f"its upgrade raised {type(fault).__name__}: {fault}") from None
+        raise Unreadable(kind, f"its upgrade raised {type(fault).__name__}: {says(fault)}") from None

@@ -21,6 +21,7 @@ from onefold.machine.table import Act, Arrow, Change, Chart, Guard, Owe, Raise, 
 from onefold.machine.words import EXECUTION, MICROSTEPS, ChartChanged, Effect, Endless, NoSuchChild, Plain
 from onefold.terms.codec import Json
 from onefold.terms.errors import BadArguments, Broken, HostError
+from onefold.terms.faults import says
 from onefold.terms.ids import join, nearest
 
 WORLD: Final = (Broken, HostError, MemoryError, OSError, RecursionError)
@@ -306,7 +307,7 @@ class Actor:
 
 def described(fault: BaseException) -> dict[str, Json]:
     """An error as a snapshot and an event hold it."""
-    return {"kind": type(fault).__name__, "message": str(fault)}
+    return {"kind": type(fault).__name__, "message": says(fault)}
 
 
 def named(event: Any) -> str:

@@ -31,6 +31,7 @@ from onefold.node.batch import Batch, Beside, Retake
 from onefold.node.resident import Resident, Turn
 from onefold.store.contract import Answer, Body, Done, Last, Outcome, Query, Refusal, Refused, Row, Space, Unknown, Verb
 from onefold.terms.errors import Broken, Busy, DecideFailed, Failed, OnefoldError, OutcomeUnknown
+from onefold.terms.faults import says
 from onefold.terms.ids import principal_text
 from onefold.terms.instant import Instant, moment
 from onefold.terms.limits import QUEUE_PER_ACTOR, QUEUE_PER_SPACE
@@ -129,7 +130,7 @@ class Lane(Arming):
         try:
             return self._decided(answers)
         except Exception as fault:
-            broken = Broken(f"deciding met {type(fault).__name__}: {fault}")
+            broken = Broken(f"deciding met {type(fault).__name__}: {says(fault)}")
             broken.__cause__ = fault
             for turn in turns:
                 self._forget(turn.resident)
@@ -191,7 +192,7 @@ class Lane(Arming):
         except (KeyboardInterrupt, SystemExit):
             raise
         except BaseException as fault:  # noqa: BLE001 - the door: a module's own fault is its caller's answer
-            failed = DecideFailed(base.kind, base.key, type(fault).__name__, str(fault))
+            failed = DecideFailed(base.kind, base.key, type(fault).__name__, says(fault))
             failed.__cause__ = fault
             self._failed(batch, turn, now, failed)
         else:

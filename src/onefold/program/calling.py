@@ -15,6 +15,7 @@ import msgspec
 from onefold.program.values import as_json
 from onefold.program.words import BadToken, Json, Limits, OneCall, OverCost, Ran, Scope, Stopped, Verdict
 from onefold.terms.errors import BadArguments, Fault
+from onefold.terms.faults import says
 from onefold.terms.ids import nearest
 
 _encode = msgspec.json.Encoder().encode
@@ -83,7 +84,7 @@ def raised(fault: Exception, ran: int, of: int) -> Stopped:
     """What a method's exception is told as: its class and its words, no more."""
     if isinstance(fault, BadArguments):
         return Stopped("raised", {"message": " ".join(f"{each}." for each in fault.faults).rstrip(".")}, ran, of)
-    message = str(fault).rstrip(".")
+    message = says(fault).rstrip(".")
     kind = type(fault).__name__
     return Stopped("raised", {"message": f"{kind}: {message}" if message else kind}, ran, of)
 

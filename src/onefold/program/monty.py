@@ -3,6 +3,7 @@
 For: running statements one after another under limits, with the clock frozen and a seed of the turn's own.
 Never: a file, a socket, the host's clock or chance; a verdict made of the machine's speed.
 Was wrong once: the whole text in one go. Where it stopped could be read only from a traceback, which a limit has not.
+And the loop's own pool of threads: programs that looped took all of it, and nobody's plain function ran beside them.
 
 A worker that dies takes its turn with it, and is replaced. Time is counted only while the program runs, and is no
 verdict: OutOfTime stores nothing, and the same program may pass on a machine with less to do.
@@ -11,12 +12,14 @@ verdict: OutOfTime stores nothing, and the same program may pass on a machine wi
 from __future__ import annotations
 
 import threading
+from concurrent.futures import Future, ThreadPoolExecutor
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from onefold.program.calling import Calls, within
 from onefold.program.values import as_json
 from onefold.program.words import Limits, Scope, Statements, Stopped, Verdict
+from onefold.terms.errors import Busy
 from onefold.terms.ids import nearest
 from onefold.terms.turns import OutOfTime
 
@@ -30,6 +33,10 @@ SUSPENSIONS = 10_000
 """Round trips to the host; `Limits.cost` is what a person meets, this one only keeps the pool's own default away."""
 
 
+WAITING_AT_MOST = 1_000
+"""Programs that are begun or wait for a worker; another would wait for minutes."""
+
+
 class Interpreter:
     """A pool of workers, started when first needed. May be used from several threads."""
 
@@ -37,6 +44,22 @@ class Interpreter:
         self._processes = processes
         self._pool: Monty | None = None
         self._lock = threading.Lock()
+        self._threads = ThreadPoolExecutor(processes, thread_name_prefix="onefold-program")
+        self._begun = 0
+
+    def begin(self, program: Statements, scope: Scope, now: datetime, seed: int, limits: Limits) -> Future[Verdict]:
+        """`run`, in a thread of its own pool, as soon as a worker is free. Raises: Busy when too many wait."""
+        with self._lock:
+            if self._begun >= WAITING_AT_MOST:
+                raise Busy("The queue of programs", WAITING_AT_MOST)
+            self._begun += 1
+        future = self._threads.submit(self.run, program, scope, now, seed, limits)
+        future.add_done_callback(self._ended)
+        return future
+
+    def _ended(self, future: Future[Verdict]) -> None:
+        with self._lock:
+            self._begun -= 1
 
     def run(self, program: Statements, scope: Scope, now: datetime, seed: int, limits: Limits) -> Verdict:
         """Run the statements; blocks. Raises: OutOfTime, also where the worker died of it."""
@@ -61,6 +84,7 @@ class Interpreter:
         """End the workers."""
         with self._lock:
             pool, self._pool = self._pool, None
+        self._threads.shutdown(wait=False, cancel_futures=True)
         if pool is not None:
             pool.__exit__(None, None, None)
 

@@ -26,6 +26,7 @@ from onefold.reflex.watch import Loaded
 from onefold.reflex.words import Fact, Reflex, Report, fact_id
 from onefold.store.contract import Query, Row, Space
 from onefold.terms.errors import CallerError, OnefoldError
+from onefold.terms.faults import says
 from onefold.terms.ids import principal_of
 from onefold.terms.instant import Instant, moment
 
@@ -251,5 +252,5 @@ async def _all(act: Callable[[Any], Awaitable[T]], items: Sequence[Any]) -> list
 
 def _said(fault: BaseException) -> str:
     """One line of an exception, for a note."""
-    told = " ".join(str(fault).split())[:300]
+    told = " ".join(says(fault).split())[:300]
     return f"{type(fault).__name__}: {told}" if told else type(fault).__name__

@@ -25,6 +25,7 @@ from onefold.reflex.words import Json, Policy, Reflex, Signal, TaskState, Write
 from onefold.store.contract import Row
 from onefold.terms import codec
 from onefold.terms.errors import BadArguments, Fault, OutsideStep, TooLarge
+from onefold.terms.faults import says
 from onefold.terms.ids import join, principal_of
 from onefold.terms.instant import Instant, moment
 from onefold.terms.limits import MAX_ROW_BYTES
@@ -173,7 +174,7 @@ def words_of(fault: BaseException) -> str:
     """An exception as a row keeps it: its kind, what it says, and the author's own line."""
     while isinstance(fault, BaseExceptionGroup) and fault.exceptions:
         fault = fault.exceptions[0]
-    told = f"{type(fault).__name__}: {fault}{at_place(place_of(fault))}"
+    told = f"{type(fault).__name__}: {says(fault)}{at_place(place_of(fault))}"
     return told.encode("utf-8", "replace").decode().replace("\0", "\ufffd")[:WORDS_AT_MOST]
 
 

@@ -38,6 +38,7 @@ from onefold.reflex.words import (
 from onefold.store.contract import Row
 from onefold.terms import codec
 from onefold.terms.errors import BadArguments, Fault
+from onefold.terms.faults import says
 from onefold.terms.ids import Principal
 from onefold.terms.instant import LAST, Instant, moment
 
@@ -208,10 +209,10 @@ def _task(planned: Planned, run: Row, unit: fanout.Unit, transform: Transform, e
     try:
         resolved = transform(reflex.input, Setting(run, reflex, planned.now).env(task))
     except Exception as fault:  # noqa: BLE001 - the door: what a template raises is what the task would fail with
-        return PreviewTask(unit.key, None, error=str(fault))
+        return PreviewTask(unit.key, None, error=says(fault))
     if effect is None:
         return PreviewTask(unit.key, resolved, error=f"there is no effect named {reflex.effect!r}")
     try:
         return PreviewTask(unit.key, resolved, shows=effect.show(resolved))
     except Exception as fault:  # noqa: BLE001 - the door: an effect that cannot take its input says so here
-        return PreviewTask(unit.key, resolved, error=str(fault))
+        return PreviewTask(unit.key, resolved, error=says(fault))

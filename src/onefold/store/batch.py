@@ -14,6 +14,7 @@ from typing import Any, Protocol, TypeAlias
 
 from onefold.store.contract import Answer, Append, Body, Done, Last, Outcome, Party, Refusal, Refused, Unknown, Verb
 from onefold.terms.errors import Broken, Contended, OnefoldError
+from onefold.terms.faults import says
 
 AGAIN_AT_MOST = 4
 # why: with one writer the second run sees what the first one met; more only helps a body that
@@ -153,7 +154,7 @@ def told(fault: Exception) -> OnefoldError:
         return fault.error
     if isinstance(fault, OnefoldError):
         return fault
-    broken = Broken(f"a transaction met {type(fault).__name__}: {fault}")
+    broken = Broken(f"a transaction met {type(fault).__name__}: {says(fault)}")
     broken.__cause__ = fault
     return broken
 

@@ -20,6 +20,7 @@ from typing import Any, Final, TypeAlias
 import msgspec
 
 from onefold.terms.errors import BadArguments, Fault
+from onefold.terms.faults import looks
 from onefold.terms.limits import MAX_DEPTH, MAX_INT, MAX_KEY_BYTES, MIN_INT
 
 Json: TypeAlias = Any
@@ -178,7 +179,7 @@ def shown(value: object) -> Json:
         return value
     if isinstance(value, str):
         return ascii(value)
-    return repr(value)[:MAX_KEY_BYTES]
+    return looks(value)[:MAX_KEY_BYTES]
 
 
 def _no_json(value: object) -> str:

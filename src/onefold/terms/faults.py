@@ -46,6 +46,22 @@ def few(faults: Sequence[Fault]) -> tuple[Fault, ...]:
     return tuple(faults) if more <= 0 else (*faults[:MAX_FAULTS], Fault("", f"has {more} more faults"))
 
 
+def says(fault: BaseException) -> str:
+    """What an exception says of itself. One of an author's may raise even there, and must not take its door along."""
+    try:
+        return str(fault)
+    except Exception as worse:  # noqa: BLE001 - the door: an exception that cannot be told is told of all the same
+        return f"it cannot say what it is: {type(worse).__name__}"
+
+
+def looks(value: object) -> str:
+    """How a value looks. A whole number of many digits has no text, and an author's own class may raise."""
+    try:
+        return str(value) if isinstance(value, int | float) else repr(value)
+    except Exception:  # noqa: BLE001 - the door: what cannot be shown is named, and what is wrong with it is told
+        return f"a {type(value).__name__} that cannot be shown"
+
+
 def short(value: object, limit: int = MAX_KEY_BYTES) -> str:
-    text = str(value) if isinstance(value, str | int | float) else repr(value)
+    text = value if isinstance(value, str) else looks(value)
     return text if len(text) <= limit else f"{text[: limit - 1]}…"

@@ -11,6 +11,8 @@ from typing import Any, Final
 
 import msgspec
 
+from onefold.terms.faults import says
+
 READ: Final = {  # msgspec: how its sentence starts, and how ours goes on
     "Expected `int` >= ": "must be at least ",
     "Expected `int` <= ": "must be at most ",
@@ -95,7 +97,7 @@ MODEL: Final = {  # pydantic: the type of its error, and our words with what its
 
 def say(fault: Exception, must: str) -> str:
     """What msgspec or a class of the program raised, as the rest of a sentence."""
-    told = str(fault).strip()
+    told = says(fault).strip()
     if not isinstance(fault, msgspec.ValidationError):
         return f"{told[:1].lower()}{told[1:].rstrip('.')}" if told else f"was refused ({type(fault).__name__})"
     told = told.split(" - at `")[0]
