@@ -7,7 +7,7 @@ killed its process was claimed for ever, since its retries were only counted by 
 
 `claims` counts claims without an answer. A process that dies takes everything it had in flight along, so that the
 innocent count with the guilty: from SUSPECT_FROM on a task is run alone, which clears an innocent one and leaves the
-guilty to count by itself. Beyond CLAIMS_AT_MOST it is not run any more.
+guilty to count by itself. Beyond CLAIMS_AT_MOST it is not run any more. docs/adr/0061 has why.
 """
 
 from __future__ import annotations

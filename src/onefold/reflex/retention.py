@@ -9,7 +9,7 @@ fired once more.
 
 A fact with a dedupe key, or with a run that is kept, is emptied and stays as a row of some hundred bytes: its key counts
 for ever, and chains lead on through it. Any other goes whole. `state.swept_at` says up to which occurrence a reflex's
-runs are gone: nothing makes one again up to there. docs/adr has why.
+runs are gone: nothing makes one again up to there. docs/adr/0044 has why.
 """
 
 from __future__ import annotations
