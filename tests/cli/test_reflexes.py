@@ -42,7 +42,7 @@ def test_a_preview_shows_rows_inputs_and_what_comes_next(typed: Any, told: Any) 
 
 def test_what_is_no_json_is_a_slip_of_the_caller(typed: Any, told: Any) -> None:
     ended = typed("fire", "x", "--input", "{")
-    assert (ended.exit_code, "--input is no JSON" in ended.stderr) == (2, True)
+    assert (ended.exit_code, ended.stderr.count("--input is not JSON")) == (2, 1)
     assert told.sent == []
 
 
@@ -53,6 +53,12 @@ def test_fire_backfill_and_release_say_what_was_done(typed: Any, told: Any) -> N
     told.answer("POST", "/reflexes/x/backfill", {"count": 12}, status=202)
     said = typed("backfill", "x", "--since", "2025-01-01T00:00:00Z", "--until", "2025-12-31T00:00:00Z").stdout
     assert said == "12 runs were made.\n"
+    told.answer("POST", "/reflexes/x/backfill", {"count": 1}, {"count": 0}, status=202)
+    assert typed("backfill", "x", "--since", "2025-01-01T00:00:00Z", "--until", "2025-12-31T00:00:00Z").stdout == (
+        "1 run was made.\n"
+    )
+    said = typed("backfill", "x", "--since", "2025-01-01T00:00:00Z", "--until", "2025-12-31T00:00:00Z").stdout
+    assert said.startswith("No run was made: each occurrence")
     told.answer(
         "POST", "/facts/fact_3/release", {"id": "fact_3", "released": True}, {"id": "fact_3", "released": False}
     )
@@ -126,6 +132,16 @@ def shop(typed: Any, tmp_path: Path) -> Path:
     (tmp_path / "shop.py").write_text(SHOP.replace('"shop.json"', f'r"{tmp_path / "shop.json"}"'))
     (tmp_path / "shop.json").write_text(json.dumps(DEFINITION))
     return tmp_path
+
+
+def test_why_a_run_was_skipped_or_a_task_failed_is_told_whole(typed: Any, told: Any) -> None:
+    why = "Nothing was shaped. with.month: there is no 'occurrence' here; there is fact, facts, now, params"
+    told.answer("GET", "/reflexes/x/runs", {"items": [{"id": "reflex_run_1", "note": why}], "next": None})
+    assert why in typed("reflex-runs", "x").stdout
+    told.answer("POST", "/reflexes/x/preview", {**SEEN, "tasks": [{"unit": "s1", "error": why}]})
+    assert why in typed("preview", "x").stdout
+    told.answer("GET", "/reflexes/x/runs", {"items": [{"id": "reflex_run_1", "note": "x" * 5_000}], "next": None})
+    assert len(typed("reflex-runs", "x").stdout) < 1_000
 
 
 def test_a_graph_is_drawn_with_what_is_blind_and_no_store_is_opened(typed: Any, shop: Path) -> None:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
 import pytest
 
-from onefold.reflex.words import ByHand, OnRun, OnSignal, OnWrite
+from onefold.reflex.intake import fact_of
+from onefold.reflex.load import LoadedSet
+from onefold.reflex.match import candidates
+from onefold.reflex.words import ByHand, OnRun, OnSignal, OnWrite, Reflex
 from tests.reflex.ground import At, reflex
 
 PING = OnSignal("ping")
@@ -249,6 +253,32 @@ async def test_a_person_fires_any_reflex_even_a_disarmed_one(at: At) -> None:
     body = (await at.facts())[0]["body"]
     assert b'"by":"manager"' in body
     assert b'"payload":{"n":1}' in body
+
+
+async def test_what_a_person_fired_wakes_nobody_once_the_reflex_is_somebody_elses(at: At) -> None:
+    engine = await at.engine()
+    await at.load(engine, [reflex("a", ByHand(), principal="lumen")])
+    await engine.fire("a", now=at.now, principal="lumen")
+    await at.load(engine, [reflex("a", ByHand(), principal="rock")])
+    await at.settle(engine)
+    assert await woken(at) == []
+
+
+async def test_a_set_that_forgot_whose_its_reflexes_are_crosses_nothing(at: At) -> None:
+    """The index of the set and the match both ask; one alone was once enough to let everything through."""
+    engine = await at.engine()
+    await at.load(engine, [reflex("a", OnWrite("members"), principal="lumen")])
+    await at.write(engine, "members", {"id": 1}, principal="rock")
+    (row,) = await at.facts()
+    fact = fact_of(tuple(row.values()))
+
+    class Forgetful(LoadedSet):
+        def watching(self, kind: str, subject: str, principal: object, /) -> list[Reflex]:
+            return list(self.by_id.values())
+
+    forgetful = Forgetful([reflex("a", OnWrite("members"), principal="lumen")], 1)
+    assert candidates(forgetful, fact, {"a": 0}) == []
+    assert candidates(forgetful, replace(fact, principal="lumen"), {"a": 0}) != []
 
 
 async def test_what_a_person_repeats_while_it_runs_is_skipped_and_says_so(at: At) -> None:

@@ -70,6 +70,19 @@ def test_bad_arguments_are_one_sentence_a_field() -> None:
     )
 
 
+def test_a_sentence_ends_once_and_says_what_there_is() -> None:
+    asked = errors.BadArguments([errors.Fault("nam", "is not known; did you mean 'name'?"), errors.Fault("a", "is b")])
+    assert str(asked) == "Nothing was started. nam: is not known; did you mean 'name'? a: is b."
+    refused = errors.LoadRefused([errors.Finding("a.json", "there is no effect 'sya'; did you mean 'say'?")])
+    assert str(refused) == "Nothing was loaded. a.json: there is no effect 'sya'; did you mean 'say'?"
+    shapes = [f"shape{n:02}" for n in range(11)]
+    assert str(errors.UnknownName("shape", "x", None, ["Room"])) == "There is no shape named 'x'. There is Room."
+    assert str(errors.UnknownName("shape", "Rom", "Room", ["Room"])).endswith("Did you mean 'Room'?")
+    assert str(errors.UnknownName("shape", "x", None, shapes)).endswith("shape07 and 3 more.")
+    assert str(errors.UnknownName("shape", "x")) == "There is no shape named 'x'."
+    assert "or use 'visits'." in str(errors.Undeclared("vists", "The shape Room", "visits"))
+
+
 def test_what_came_is_shown_in_short() -> None:
     for error in (
         errors.KeyConflict("k" * 9999),

@@ -36,6 +36,9 @@ from onefold.program.handles import Handles
 from onefold.program.words import LIMITS, OneCall, Stopped
 from onefold.terms.errors import BadArguments, Contended, Fault, NotFound
 
+BEGIN = "Check the id, or let it exist first: spawn(), or PUT /cells/{shape}/{id}."
+"""What to do about a cell that is not there."""
+
 SNAPSHOT_EVERY = 200
 """Facts between two snapshots. A fact is the changed fields alone, a snapshot all of them: 200 keep both small."""
 
@@ -81,10 +84,10 @@ def decision(shape: Shape, number: int, record: Record, event: Event, now: datet
             return Decision(facts=[Began()], reply=Told("spawned"))
         case Retire():
             if not record.exists:
-                raise NotFound(shape.name, event.cell)
+                raise NotFound(shape.name, event.cell, BEGIN)
             return Decision(facts=[Retired()], reply=Told("retired"))
         case _ if not record.exists and not shape.on_demand:
-            raise NotFound(shape.name, event.cell)
+            raise NotFound(shape.name, event.cell, BEGIN)
         case Call(method=method, arguments=arguments):
             return _called(shape, number, record, method, arguments, now)
         case Capture(base=int(base)) | Ended(base=base) if base != record.changes:

@@ -61,7 +61,7 @@ class Cell:
     def __setattr__(self, name: str, value: Any) -> None:
         shape = shape_of(type(self))
         if name not in shape.fields:
-            raise Undeclared(name, f"The shape {shape.name}")
+            raise Undeclared(name, f"The shape {shape.name}", nearest(name, shape.fields))
         if not self.__dict__.get("_open", False):
             raise TypeError(f"{shape.name}.{name} is read here, not written: write in a method or inside `capture`")
         self.__dict__[name] = value
@@ -179,7 +179,7 @@ class Shape:
     def field(self, name: str) -> Field:
         """Raises: Undeclared."""
         if name not in self.fields:
-            raise Undeclared(name, f"The shape {self.name}")
+            raise Undeclared(name, f"The shape {self.name}", nearest(name, self.fields))
         return self.fields[name]
 
     def scope(self, draft: Cell, handles: Handles) -> dict[str, Bound]:

@@ -3,7 +3,8 @@
 For: an answer as status and body; a problem as an error with the exit code of its class.
 Never: prints; knows which command asked.
 Was wrong once: exit codes by HTTP status. 409 is a conflict of keys (3), a cancelled run (1) and a
-contended write (7); only the code tells them apart.
+contended write (7); only the code tells them apart. And only the codes of what happened to be imported: a turn that
+failed was "refused" (3) on the command line and 1 in every test.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from onefold.terms import damage, turns
 from onefold.terms.errors import OnefoldError
 
 DONE, FAILED, USAGE, REFUSED, NOT_FOUND, NOT_FINISHED, HELD, UNAVAILABLE, BROKEN = 0, 1, 2, 3, 4, 5, 6, 7, 70
@@ -77,6 +79,9 @@ def _classes(above: type[OnefoldError]) -> Iterator[type[OnefoldError]]:
         yield below
         yield from _classes(below)
 
+
+_TOLD = (damage, turns)
+"""Imported for their errors, which are known by having been defined; whoever asks holds nothing else of an app."""
 
 _EXITS = {error.code: error.exit for error in _classes(OnefoldError)}
 

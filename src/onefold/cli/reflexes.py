@@ -32,7 +32,7 @@ def _json(text: str, what: str) -> Any:
     try:
         return parse(text.encode(), what)
     except BadArguments as fault:
-        raise click.BadParameter(f"{what} is no JSON: {fault.faults[0]}") from None
+        raise click.BadParameter(str(fault.faults[0])) from None
 
 
 def _body(**fields: Any) -> bytes:
@@ -84,7 +84,13 @@ def _fired(told: dict[str, Any]) -> None:
 def backfill(line: Line, reflex: str, since: str, until: str, as_json: bool) -> None:
     """Make runs of past occurrences, once each."""
     answer = line.post("reflexes", reflex, "backfill", body=_body(since=since, until=until))
-    give(answer, as_json, lambda told: click.echo(f"{told['count']} runs were made."))
+    give(answer, as_json, _filled)
+
+
+def _filled(told: dict[str, Any]) -> None:
+    made = told["count"]
+    none = "No run was made: each occurrence between them has one, or had one, or there is none."
+    click.echo(none if made == 0 else f"{made} {'run was' if made == 1 else 'runs were'} made.")
 
 
 @click.command("explain")

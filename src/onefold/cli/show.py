@@ -16,6 +16,7 @@ import click
 from onefold.cli.answers import Problem
 
 WIDEST = 60  # characters of one cell; what is longer ends in an ellipsis (ids are shorter)
+LAST = 400  # of a cell that nothing stands behind
 
 
 def plain(value: Any) -> str:
@@ -54,18 +55,19 @@ def value(found: Any) -> None:
 
 
 def table(rows: Sequence[Mapping[str, Any]], columns: Sequence[str], *, empty: str) -> None:
-    """Rows under their column names; `empty` when there are none."""
+    """Rows under their column names; `empty` when there are none. What stands last is cut late: it is what tells why."""
     if not rows:
         click.echo(empty)
         return
-    cells = [[_cut(plain(row.get(column))) for column in columns] for row in rows]
+    *_, last = columns
+    cells = [[_cut(plain(row.get(name)), LAST if name == last else WIDEST) for name in columns] for row in rows]
     widths = [max(map(len, column)) for column in zip(columns, *cells, strict=True)]
     for line in (columns, *cells):
         click.echo("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip())
 
 
-def _cut(text: str) -> str:
-    return text if len(text) <= WIDEST else f"{text[: WIDEST - 1]}…"
+def _cut(text: str, widest: int = WIDEST) -> str:
+    return text if len(text) <= widest else f"{text[: widest - 1]}…"
 
 
 def facts(pairs: Iterable[tuple[str, Any]]) -> None:

@@ -24,6 +24,9 @@ def turn(line: Line, shape: str, id: str, program: str, key: str | None, post: b
     """Run PROGRAM, or stdin for -, against the cell ID of SHAPE, and print the value of its last expression."""
     from onefold.terms.codec import canonical
 
+    if post and not key:
+        raise click.UsageError("--post needs --key: nobody waits for it, and the key is how to ask for it again.")
+
     source = program
     if program == "-":
         with click.open_file("-") as given:

@@ -44,21 +44,21 @@ class Catalog:
         """Raises: UnknownName with the nearest name."""
         found = self.cells.get(name)
         if found is None:
-            raise UnknownName("shape", name, nearest(name, self.cells))
+            raise UnknownName("shape", name, nearest(name, self.cells), self.cells)
         return found.shape
 
     def actuator(self, name: str) -> Actuator[Any, Any]:
         """Raises: UnknownName with the nearest name."""
         found = self.actuators.get(name)
         if found is None:
-            raise UnknownName("tool", name, nearest(name, self.actuators))
+            raise UnknownName("tool", name, nearest(name, self.actuators), self.actuators)
         return found
 
     def module(self, name: str) -> Module[Any, Any, Any, Any, Any]:
         """Raises: UnknownName with the nearest name."""
         found = self.modules.get(name)
         if found is None:
-            raise UnknownName("module", name, nearest(name, self.modules))
+            raise UnknownName("module", name, nearest(name, self.modules), self.modules)
         return found
 
 

@@ -14,7 +14,7 @@ from datetime import datetime
 from functools import partial
 from typing import Any
 
-from onefold.cell.module import Cells, checked, everything, refused
+from onefold.cell.module import BEGIN, Cells, checked, everything, refused
 from onefold.cell.numbers import earlier, numbered
 from onefold.cell.shape import Shape
 from onefold.cell.words import Call, Capture, Ended, Event, Record, Retire, Spawn, Told, Turn
@@ -130,7 +130,7 @@ class CellVerbs:
         record = await self._record(self._cell(shape, id, caller))
         known = self._shape(shape)
         if not record.exists and not known.on_demand:
-            raise NotFound(shape, id)
+            raise NotFound(shape, id, BEGIN)
         return Seen(record, everything(record, known))
 
     async def get(self, shape: str, id: str, field: str, *, caller: Caller) -> tuple[bool, Json]:

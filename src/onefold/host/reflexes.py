@@ -111,7 +111,8 @@ class ReflexVerbs:
         rows = await self.reflexes_list(caller=caller)
         found = next((row for row in rows if row.id == id), None)
         if found is None:
-            raise UnknownName("reflex", id, nearest(id, [row.id for row in rows]))
+            known = [row.id for row in rows]
+            raise UnknownName("reflex", id, nearest(id, known), known)
         return found
 
     async def reflex_graph(self, *, caller: Caller) -> Drawn:
@@ -211,7 +212,8 @@ class ReflexVerbs:
         row = await self.reflex_show(id, caller=caller)
         if row.principal != caller.principal:
             whose = "nobody" if row.principal is None else repr(row.principal)
-            fault = Fault("reflex", f"acts as {whose}, and nothing is {was} as another; act as it", id)
+            how = "act as nobody" if row.principal is None else "act as it: with its key, or --as on the command line"
+            fault = Fault("reflex", f"acts as {whose}, and nothing is {was} as another; {how}", id)
             raise BadArguments([fault], nothing_was=was)
 
 

@@ -21,12 +21,12 @@ Was wrong once: sentences written where the error is raised. The doors then disa
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, ClassVar, Literal
 
 from onefold.terms.faults import Fault as Fault
 from onefold.terms.faults import Finding as Finding
-from onefold.terms.faults import few
+from onefold.terms.faults import few, sentences, there_are
 from onefold.terms.faults import short as _short
 
 Retry = Literal["never", "same"]
@@ -71,7 +71,7 @@ class BadArguments(CallerError):
     def __init__(self, faults: Sequence[Fault], *, nothing_was: str = "started") -> None:
         self.faults = few(faults)
         self.nothing_was = nothing_was
-        super().__init__(f"Nothing was {nothing_was}. " + " ".join(f"{f}." for f in self.faults))
+        super().__init__(f"Nothing was {nothing_was}. " + sentences(self.faults))
 
 
 class KeyConflict(CallerError):
@@ -84,10 +84,11 @@ class KeyConflict(CallerError):
 
 
 class Undeclared(CallerError):
-    def __init__(self, name: str, owner: str) -> None:
+    def __init__(self, name: str, owner: str, nearest: str | None = None) -> None:
         self.name = name
         self.owner = owner
-        super().__init__(f"{owner} does not declare {name!r}. Declare it there, or use one that is declared.")
+        use = repr(nearest) if nearest else "one that is declared"
+        super().__init__(f"{owner} does not declare {name!r}. Declare it there, or use {use}.")
 
 
 class LoadRefused(CallerError):
@@ -95,18 +96,18 @@ class LoadRefused(CallerError):
 
     def __init__(self, findings: Sequence[Finding]) -> None:
         self.findings = tuple(findings)
-        super().__init__("Nothing was loaded. " + " ".join(f"{f}." for f in self.findings))
+        super().__init__("Nothing was loaded. " + sentences(self.findings))
 
 
 class UnknownName(CallerError):
     status = 404
     exit = 4
 
-    def __init__(self, kind: str, name: str, nearest: str | None = None) -> None:
+    def __init__(self, kind: str, name: str, nearest: str | None = None, known: Iterable[str] = ()) -> None:
         self.kind = kind
         self.name = name
         self.nearest = nearest
-        hint = f" Did you mean {nearest!r}?" if nearest else ""
+        hint = f" Did you mean {nearest!r}?" if nearest else there_are(known)
         super().__init__(f"There is no {kind} named {_short(name)!r}.{hint}")
 
 
@@ -114,10 +115,10 @@ class NotFound(CallerError):
     status = 404
     exit = 4
 
-    def __init__(self, kind: str, id: str) -> None:
+    def __init__(self, kind: str, id: str, do: str = "Check the id.") -> None:
         self.kind = kind
         self.id = id
-        super().__init__(f"No {kind} {_short(id)!r} exists, or it belongs to somebody else. Check the id.")
+        super().__init__(f"No {kind} {_short(id)!r} exists, or it belongs to somebody else. {do}")
 
 
 class Forbidden(CallerError):

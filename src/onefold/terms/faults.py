@@ -8,7 +8,7 @@ whatever came, with all of it: a body of one megabyte was answered with fifteen.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -38,6 +38,18 @@ class Finding:
 
     def __str__(self) -> str:
         return f"{self.where}: {self.problem}"
+
+
+def sentences(faults: Sequence[object]) -> str:
+    """Each as a sentence, one after the other. One that ends in a question has its mark already."""
+    return " ".join(told if (told := str(fault)).endswith("?") else f"{told}." for fault in faults)
+
+
+def there_are(names: Iterable[str], most: int = 8) -> str:
+    """A sentence with what there is, for somebody who named something else: " There is a, b and 3 more." Or nothing."""
+    known = sorted(names)
+    more = f" and {len(known) - most} more" if len(known) > most else ""
+    return f" There is {', '.join(short(name) for name in known[:most])}{more}." if known else ""
 
 
 def few(faults: Sequence[Fault]) -> tuple[Fault, ...]:
