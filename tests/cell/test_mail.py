@@ -15,7 +15,7 @@ from onefold.host.config import settle
 from onefold.host.opening import open_host
 from onefold.host.postman import CARRIERS
 from onefold.program.monty import Interpreter
-from onefold.terms.errors import BadArguments, NotFound
+from onefold.terms.errors import BadArguments, KeyConflict, NotFound
 from onefold.terms.turns import ParseFailed, ProgramRaised, UnknownCall
 from onefold.testing import VirtualClock
 from tests.cell.rooms import Memory, Room
@@ -44,6 +44,23 @@ async def test_a_letter_is_a_turn_that_counts_once(app: onefold.App) -> None:
     await lobby.post("greet('a')", key="k")
     await settled(app)
     assert (await lobby.read()).visits == 1
+
+
+async def test_a_letter_under_the_key_of_another_turn_is_refused_at_the_door(app: onefold.App) -> None:
+    lobby = app.cell(Room, "lobby")
+    await lobby.spawn()
+    await lobby.post("greet('a')", key="letter")
+    await settled(app)
+    await lobby.turn(Room.greet, key="turn")("a")
+    await lobby.run("greet('a')", key="run")
+    for key in ("letter", "turn", "run"):
+        with pytest.raises(KeyConflict):
+            await lobby.post("greet('b')", key=key)
+    for key in ("letter", "run"):
+        await lobby.post("greet('a')", key=key)
+    await settled(app)
+    assert (await lobby.read()).visits == 3
+    assert await app.host.parked_count() == 0
 
 
 async def test_letters_of_one_sender_keep_their_order(app: onefold.App) -> None:

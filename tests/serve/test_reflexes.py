@@ -96,7 +96,9 @@ async def test_facts_come_in_pages_newest_first() -> None:
         last = await one.get(f"/facts?limit=2&after={second['next']}")
         told = [item["fact"]["payload"] for page in (first, second, last) for item in page["items"]]
         assert (told, last["next"]) == ([4, 3, 2, 1, 0], None)
-        assert (await one.asked("GET", "/facts?after=x")).status_code == 404
+        for page in ("x", "9" * 20, "9" * 5_000):
+            assert (await one.asked("GET", f"/facts?after={page}")).status_code == 404
+            assert (await one.asked("GET", f"/reflexes/runs?after={page}")).status_code == 404
         assert (await one.asked("GET", "/facts?limit=0")).status_code == 422
 
 

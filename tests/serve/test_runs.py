@@ -85,7 +85,7 @@ async def test_a_looker_that_leaves_ends_only_the_look(host: FakeHost, front: Fr
     assert host.runs[id].receipt.status == "running"
 
 
-@pytest.mark.parametrize("wait", ["26", "-1", "x", "\uff11"])
+@pytest.mark.parametrize("wait", ["26", "-1", "x", "\uff11", "0" * 20 + "99", "0" * 5_000])
 async def test_a_wait_beyond_25_seconds_is_refused(client: AsyncClient, wait: str) -> None:
     assert (await client.get("/runs/run_x", params={"wait": wait})).status_code == 422
 

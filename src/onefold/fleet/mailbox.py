@@ -12,6 +12,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from onefold.kernel.tables import ACTOR, TURN
+from onefold.node.waking import row_of
 from onefold.store.contract import Append, Body, Cas, Column, Create, Last, Migration, Query, Row, Schema, Table, Write
 from onefold.terms.errors import Busy, KeyConflict
 from onefold.terms.ids import ActorId, principal_of, principal_text
@@ -97,18 +99,28 @@ def letter(n: int, to: ActorId, event: str, sender: str, body: bytes, at: int) -
     return (n, to.kind, principal_text(to.principal), to.key, event, sender, body, at, 0, None, at)
 
 
-def posting(row: Row) -> Body[bool]:
-    """Put a letter into its box; whether it was there already. Raises: KeyConflict for other content, Busy."""
+def posting(row: Row, digest: bytes | None = None) -> Body[bool]:
+    """Put a letter into its box; whether it was there already. digest: of its turn's content, as a fold keeps it;
+    None in a space without turns.
+
+    Raises: KeyConflict for other content, also of a turn that its actor has had under this id; Busy.
+    """
 
     def body() -> Any:
-        met, full = yield (
+        met, full, *actors = yield (
             Query(MAIL, on=("kind", "principal", "key", "event"), keys=[(row[1], row[2], row[3], row[_EVENT])]),
             Query(MAIL, on=("kind", "principal", "key"), keys=[row[1:4]], limit=BOX_AT_MOST),
+            *(() if digest is None else (row_of(waiting(row).to),)),
         )
         if met:
             if met[0][_BODY] != row[_BODY]:
                 raise KeyConflict(str(row[_EVENT])[2:])
             return Last((), True)
+        if actors and actors[0]:
+            keys: list[Row] = [(actors[0][0][ACTOR.at["n"]], row[_EVENT])]
+            (turns,) = yield (Query(TURN, on=("actor", "event"), keys=keys),)
+            if turns and turns[0][TURN.at["digest"]] != digest:
+                raise KeyConflict(str(row[_EVENT])[2:])
         if len(full) >= BOX_AT_MOST:
             raise Busy(f"the box of {row[_KIND]!s} {row[_KEY]!s}", BOX_AT_MOST)
         return Last((Append(MAIL, [row]),), False)

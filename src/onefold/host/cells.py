@@ -116,7 +116,7 @@ class CellVerbs:
         row = letter(
             space.mint(MAIL), at, door_id(key), caller.name, canonical({"program": source}), self._core.clock.now()
         )
-        outcome = await space.transact(posting(row))
+        outcome = await space.transact(posting(row, digest(canonical(["program", source]))))
         if isinstance(outcome, Refused):
             raise outcome.error
         if not isinstance(outcome, Done):

@@ -20,13 +20,14 @@ from onefold.terms.ids import Principal, principal_of, principal_text
 from onefold.terms.instant import Instant, moment
 
 MOST: Final = 2**63 - 1
+DIGITS: Final = 19  # of MOST; the language itself refuses to read a number of thousands
 Principals = Collection[Principal] | None
 
 
 def _page(table: Table, where: list[Condition], limit: int, after: str | None, *, newest: bool) -> Query:
     """Raises: NotFound for a page that no list has named."""
     if after is not None:
-        if not (after.isascii() and after.isdigit() and int(after) <= MOST):
+        if not (after.isascii() and after.isdigit() and len(after) <= DIGITS and int(after) <= MOST):
             raise NotFound("page", after)
         where = [*where, ("n", "<" if newest else ">", int(after))]
     return Query(table, where=tuple(where), order=("-n" if newest else "n",), limit=limit)

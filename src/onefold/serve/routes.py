@@ -135,11 +135,14 @@ def prefer_wait(header: str | None) -> int:
     return seconds
 
 
+DIGITS: Final = 20  # more than any limit has; zeros before a number are no way around it
+
+
 def number(value: str | None, name: str, default: int, least: int, most: int) -> int:
     """A whole number of a query. Raises: BadArguments."""
     if value is None:
         return default
-    if not (value.isascii() and value.isdigit() and least <= int(value[:20]) <= most):
+    if not (value.isascii() and value.isdigit() and len(value) <= DIGITS and least <= int(value) <= most):
         raise BadArguments([Fault(name, f"must be a whole number from {least} to {most}", value)], nothing_was="done")
     return int(value)
 
