@@ -107,7 +107,8 @@ async def test_a_step_under_way_ends_where_the_lock_is_lost(first: PostgresWorld
     def step(tx: object) -> None:
         tx.execute("insert into notes values(1)")  # type: ignore[attr-defined]
         assert end(postgres, "held") == 1
-        tx.execute("insert into notes values(2)")  # type: ignore[attr-defined]
+        for number in range(1000):  # until the loop has heard of it
+            tx.execute(f"insert into notes values({number})")  # type: ignore[attr-defined]
 
     with pytest.raises(OnefoldError):
         await space.author(step, lambda result: writing(Put(TASK, [task(1)])), budget_ms=5_000)

@@ -117,6 +117,27 @@ async def test_spaces_are_many_and_connections_few(postgres: str) -> None:
         )
 
 
+async def test_spaces_at_rest_are_asked_with_a_trip_each(postgres: str) -> None:
+    world = PostgresWorld(postgres)
+    for number in range(20):
+        space = await world.open(f"s{number}", [SCHEMA])
+        assert isinstance(await space.transact(writing(Put(TASK, [task(number, ready=number)]))), Done)
+    await world.close()
+    world = PostgresWorld(postgres)
+    wire = await world._reader.wire()
+    before = wire.trips
+    soonest = Query(TASK, (("ready", "null", False),), order=("ready",), limit=1)
+    for number in range(20):
+        assert await world.soonest(f"s{number}", soonest) == ([task(number, ready=number)],)
+    assert wire.trips - before <= 20 + 3
+    assert await world.soonest("absent", soonest) == ()
+    later = PostgresWorld(postgres)
+    space = await later.open("absent", [SCHEMA])
+    assert await world.soonest("absent", soonest) == ([],)
+    for one in (world, later):
+        await one.close()
+
+
 @pytest.mark.parametrize("name", ['a"b', "a'b", "a;drop table x", "ünï", "$1", "%s", "x" * 200])
 async def test_the_name_of_a_space_is_a_value(postgres: str, name: str) -> None:
     world = PostgresWorld(postgres)

@@ -21,9 +21,9 @@ from onefold.store.postgres.wire import Statement, Wire
 from onefold.store.schema import Applied, check, check_names, checksum, missing
 
 
-async def there(wire: Wire, within: str) -> bool:
-    """Whether this database has the store's own tables."""
-    name = f"{quoted(within)}._cluster"
+async def there(wire: Wire, within: str, table: str = "_cluster") -> bool:
+    """Whether this database has the table; without one, whether it has the store's own."""
+    name = f"{quoted(within)}.{quoted(table)}"
     results = await wire.send([Statement(b"select to_regclass($1::text) is not null", [name.encode()])])
     return bool(wire.rows(results[0])[0][0])
 
@@ -93,6 +93,12 @@ async def number_of(wire: Wire, name: str, within: str, *, make: bool) -> int | 
         if found or not make:
             return found[0][0] if found else None
     raise AssertionError(f"the space {name!r} has no number")
+
+
+async def numbers(wire: Wire, within: str) -> dict[str, int]:
+    """Every space there is, with its number."""
+    (result,) = await wire.send([Statement(f"select name,id from {quoted(within)}._space".encode())])
+    return dict(wire.rows(result))
 
 
 def _views(schema: Schema, within: str) -> list[tuple[Any, str]]:

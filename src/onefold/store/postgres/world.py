@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
-from onefold.store.contract import Answer, Query, Schema
+from onefold.store.contract import Answer, Query, Schema, Table
 from onefold.store.postgres import migrate
 from onefold.store.postgres.arrays import small
 from onefold.store.postgres.author import Door
@@ -74,6 +74,8 @@ class PostgresWorld:
         self._lanes = [Lane(self._engine()) for _ in range(LANES)]
         self._numbers = Numbers(self._blocks)
         self._plans = Plans(within)
+        self._known_numbers: dict[str, int] = {}
+        self._known_tables: set[str] = set()
         self._opening = asyncio.Lock()
 
     @property
@@ -100,19 +102,27 @@ class PostgresWorld:
         if space is not None:
             return await space.look(query)
         try:
-            wire = await self._reader.wire()
-            if not await self._known(wire):
-                return ()
-            number = await migrate.number_of(wire, name, self._within, make=False)
-            found = await self._reader.rows(
-                [Statement(b"select to_regclass($1::text) is not null", [self._name(query)])]
-            )
+            number = await self._at_rest(name, query.table)
         except (Gone, Stopped) as error:
             raise unavailable(error.state) from error
-        if number is None or not found[0][0][0]:
+        if number is None:
             return ()
         call = self._plans.of(query.table).call(query, small(number), last=False, locks=False)
         return tuple(await self._reader.look([call]))
+
+    async def _at_rest(self, name: str, table: Table) -> int | None:
+        """The number of a space; None where it or the table does not exist. A start asks for a thousand: what is there
+        is asked for once."""
+        wire = await self._reader.wire()
+        if name not in self._known_numbers:
+            if not await self._known(wire):
+                return None
+            self._known_numbers |= await migrate.numbers(wire, self._within)
+        if table.name not in self._known_tables:
+            if not await migrate.there(wire, self._within, table.name):
+                return None
+            self._known_tables.add(table.name)
+        return self._known_numbers.get(name)
 
     async def connect(self) -> Wire:
         """A connection of the caller's own, checked as all are: for what the lanes do not do. Raises: as `open`."""
@@ -235,6 +245,3 @@ class PostgresWorld:
         )
         (found,) = await self._reader.rows([Statement(text.encode())])
         return sorted(row[0] for row in found)
-
-    def _name(self, query: Query) -> bytes:
-        return f'"{self._within}"."{query.table.name}"'.encode()
