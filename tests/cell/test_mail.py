@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 import onefold
 from onefold.cell import Turn
+from onefold.host import postman
 from onefold.host.caller import inside
 from onefold.host.config import settle
 from onefold.host.opening import open_host
-from onefold.host.postman import CARRIERS
+from onefold.host.postman import CARRIERS, Postman
 from onefold.program.monty import Interpreter
 from onefold.terms.errors import BadArguments, KeyConflict, NotFound
 from onefold.terms.turns import ParseFailed, ProgramRaised, UnknownCall
@@ -26,6 +28,10 @@ async def app(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[o
     store = "memory:" if request.param == "memory" else tmp_path / "store"
     async with onefold.App(Room, Memory, store=store) as app:
         yield app
+
+
+def broken(*given: object) -> None:
+    raise OSError("no process can be started")
 
 
 async def settled(app: onefold.App) -> None:
@@ -136,9 +142,6 @@ async def test_a_letter_whose_turn_breaks_is_tried_again_and_takes_no_carrier_al
         while not host.quiet:  # noqa: ASYNC110 - as above
             await asyncio.sleep(0)
 
-    def broken(*given: object) -> None:
-        raise OSError("no process can be started")
-
     with monkeypatch.context() as breaking:
         breaking.setattr(Interpreter, "run", broken)
         for n in range(CARRIERS + 1):
@@ -154,6 +157,35 @@ async def test_a_letter_whose_turn_breaks_is_tried_again_and_takes_no_carrier_al
     for n in range(CARRIERS + 1):
         assert (await host.cells.read("Room", str(n), caller=caller)).state["visits"] == 2
     await host.close()
+
+
+async def test_letters_behind_one_that_waits_are_not_looked_at_before_it_is_due_and_hide_nobody_elses(
+    app: onefold.App, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(postman, "AT_ONCE", 3)
+    looks = 0
+    once = Postman._once
+
+    async def counted(self: Postman) -> int | None:
+        nonlocal looks
+        looks += 1
+        return await once(self)
+
+    monkeypatch.setattr(Postman, "_once", counted)
+    lobby, caller = app.cell(Room, "lobby"), inside(None)
+    await lobby.spawn()
+    with monkeypatch.context() as breaking:
+        breaking.setattr(Interpreter, "run", broken)
+        for n in range(7):
+            await lobby.post("greet('a')\ngreet('b')", key=str(n))
+        await settled(app)
+        looks = 0
+        await asyncio.sleep(0.2)
+        assert looks < 20
+        other = replace(caller, name="another")
+        await app.host.cells.post("Room", "lobby", "greet('c')", key="other", caller=other)
+        await settled(app)
+        assert (await lobby.read()).visits == 1
 
 
 async def test_what_was_posted_is_carried_by_the_next_life(tmp_path: Path) -> None:

@@ -3,7 +3,8 @@
 For: the rows of mail, in order for each sender; what is due; what becomes of a letter that cannot be folded.
 Never: delivers. A letter is taken away by the commit of its own turn, and by nothing else but a person.
 Was wrong once: a letter deleted after its turn had returned. The process died between the two, and it was delivered
-again as another turn; now its id is the turn's, and a repeat takes it away without folding.
+again as another turn; now its id is the turn's, and a repeat takes it away without folding. And letters behind one
+that waits, left due: they were looked at again ten thousand times a second until it was tried.
 """
 
 from __future__ import annotations
@@ -14,7 +15,24 @@ from typing import Any, Final
 
 from onefold.kernel.tables import ACTOR, TURN
 from onefold.node.waking import row_of
-from onefold.store.contract import Append, Body, Cas, Column, Create, Last, Migration, Query, Row, Schema, Table, Write
+from onefold.store.contract import (
+    Append,
+    Body,
+    Cas,
+    Cell,
+    Column,
+    Condition,
+    Create,
+    Each,
+    Last,
+    Migration,
+    Query,
+    Row,
+    Schema,
+    Table,
+    Value,
+    Write,
+)
 from onefold.terms.errors import Busy, KeyConflict
 from onefold.terms.ids import ActorId, principal_of, principal_text
 from onefold.terms.instant import Instant
@@ -49,6 +67,7 @@ PARKED_SHOWN: Final = 1_000
 FIRST_MS: Final = 500
 LONGEST_MS: Final = 15 * 60_000
 
+_BOX: Final = ("kind", "principal", "key")
 _KIND, _KEY, _EVENT, _BODY = (MAIL.at[name] for name in ("kind", "key", "event", "body"))
 
 
@@ -107,9 +126,10 @@ def posting(row: Row, digest: bytes | None = None) -> Body[bool]:
     """
 
     def body() -> Any:
-        met, full, *actors = yield (
+        met, first, last, *actors = yield (
             Query(MAIL, on=("kind", "principal", "key", "event"), keys=[(row[1], row[2], row[3], row[_EVENT])]),
-            Query(MAIL, on=("kind", "principal", "key"), keys=[row[1:4]], limit=BOX_AT_MOST),
+            Query(MAIL, on=_BOX, keys=[row[1:4]], order=("n",), limit=1),
+            Query(MAIL, on=_BOX, keys=[row[1:4]], order=("-n",), limit=1),
             *(() if digest is None else (row_of(waiting(row).to),)),
         )
         if met:
@@ -121,8 +141,10 @@ def posting(row: Row, digest: bytes | None = None) -> Body[bool]:
             (turns,) = yield (Query(TURN, on=("actor", "event"), keys=keys),)
             if turns and turns[0][TURN.at["digest"]] != digest:
                 raise KeyConflict(str(row[_EVENT])[2:])
-        if len(full) >= BOX_AT_MOST:
-            raise Busy(f"the box of {row[_KIND]!s} {row[_KEY]!s}", BOX_AT_MOST)
+        if first and int(last[0][0]) - int(first[0][0]) >= BOX_AT_MOST - 1:  # else it cannot hold as many
+            (full,) = yield (Query(MAIL, on=_BOX, keys=[row[1:4]], limit=BOX_AT_MOST),)
+            if len(full) >= BOX_AT_MOST:
+                raise Busy(f"the box of {row[_KIND]!s} {row[_KEY]!s}", BOX_AT_MOST)
         return Last((Append(MAIL, [row]),), False)
 
     return body
@@ -152,6 +174,34 @@ def box(to: ActorId, limit: int) -> Query:
     """The letters of one actor, parked ones too, oldest first."""
     key = (to.kind, principal_text(to.principal), to.key)
     return Query(MAIL, on=("kind", "principal", "key"), keys=[key], order=("n",), limit=limit)
+
+
+def open_in(to: ActorId, now: int, limit: int) -> Query:
+    """The letters of one actor that may be tried, oldest first. Those that are parked or wait hide none of them."""
+    return Query(MAIL, where=(*_of(to), ("due_at", "<=", now)), order=("n",), limit=limit)
+
+
+def waits(to: ActorId, now: int, rows: Iterable[Row]) -> Query:
+    """Of each sender of these letters the first one to the actor that waits for its next try."""
+    senders = sorted({waiting(row).sender for row in rows})
+    return Query(MAIL, where=(*_of(to), ("due_at", ">", now)), order=("n",), each=Each("sender", senders, 1))
+
+
+def _of(to: ActorId) -> tuple[Condition, ...]:
+    return ("kind", "=", to.kind), ("principal", "=", principal_text(to.principal)), ("key", "=", to.key)
+
+
+def behind(rows: Sequence[Row], now: int) -> Write | None:
+    """The letters that are due behind one of their sender's that waits: they are due when it is, and not looked at before."""
+    until: dict[str, int] = {}
+    later: list[tuple[Row, dict[str, Cell], dict[str, Value]]] = []
+    for row in rows:
+        due, sender = row[MAIL.at["due_at"]], waiting(row).sender
+        if due is not None and int(due) > now:
+            until.setdefault(sender, int(due))
+        elif due is not None and sender in until:
+            later.append(((row[0],), {"due_at": due}, {"due_at": until[sender]}))
+    return Cas(MAIL, later) if later else None
 
 
 def ready(rows: Sequence[Row], now: int) -> list[list[Waiting]]:

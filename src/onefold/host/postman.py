@@ -18,18 +18,20 @@ from onefold.fleet.mailbox import (
     GivenUp,
     Waiting,
     again,
-    box,
+    behind,
     boxes,
     due,
     failed,
     given_up,
+    open_in,
     parked,
     ready,
     soonest,
+    waits,
 )
 from onefold.fleet.ring import Ring, Taken
 from onefold.host.clock import Clock
-from onefold.store.contract import AuthorSpace, Body, Done, Last, Remove, Write
+from onefold.store.contract import AuthorSpace, Body, Done, Last, Remove, Row, Write
 from onefold.terms.errors import AlreadyDone, CallerError, NotFound, OnefoldError
 from onefold.terms.faults import says
 from onefold.terms.ids import ActorId
@@ -143,10 +145,16 @@ class Postman:
         try:
             while to in self._again and not self._trouble:
                 self._again.discard(to)
-                (rows,) = await (await self._space()).look(box(to, AT_ONCE))
-                senders = ready(rows, self._clock.now())
-                if senders:
-                    self._again.add(to)  # there may be more than one look shows
+                space, now = await self._space(), self._clock.now()
+                (due_now,) = await space.look(open_in(to, now, AT_ONCE))
+                if not due_now:
+                    continue
+                self._again.add(to)  # there may be more than one look shows
+                (first,) = await space.look(waits(to, now, due_now))
+                rows = sorted([*due_now, *first], key=_number)
+                held = behind(rows, now)
+                if held is None or await self._write(held):
+                    senders = ready(rows, now)
                     await asyncio.gather(*(self._sender(letters) for letters in senders))
         except OnefoldError as fault:
             log.warning("the box of %s %s could not be read: %s", to.kind, to.key, fault)
@@ -195,3 +203,7 @@ class Postman:
         else:
             self._fails()
         return done
+
+
+def _number(row: Row) -> int:
+    return int(row[0] or 0)
