@@ -87,6 +87,18 @@ def test_an_event_is_delivered_once_also_when_the_process_dies_after_the_fold() 
             assert given == app.read(till, "north")
 
 
+def test_a_loop_through_a_module_is_found_by_what_it_publishes() -> None:
+    """Nobody declares what `deliver` writes: without it the till sold to itself until the disk was full."""
+    again = reflex("sells", effect={"name": "deliver.till", "input": {"type": "Sell", "shop": "north", "cents": 1}})
+    with (
+        pytest.raises(LoadRefused, match=r"wake each other for ever: sells .on till\.Sold."),
+        testing.open(till, Reflexes([again])),
+    ):
+        pass
+    with testing.open(till, Reflexes([{**again, "when": {"$": "fact.row.cents > 1"}}])) as app:
+        assert "writes till.Sold" in app.reflexes.graph().text
+
+
 def test_what_the_reflex_acts_as_is_whose_actor_hears_it() -> None:
     sells = doing("deliver.till", {"type": "Sell", "shop": "north", "cents": 7}, **{"as": "anna"})
     with testing.open(till, Reflexes([sells])) as app:

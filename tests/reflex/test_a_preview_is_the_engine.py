@@ -173,6 +173,18 @@ async def test_at_shows_the_first_occurrence_from_there(at: At) -> None:
     assert (later.cause, len(later.next_occurrences)) == ("occurrence:2026-11", 1)
 
 
+async def test_what_has_come_and_was_not_made_yet_stands_before_what_is_to_come(at: At) -> None:
+    """Counted from now, an operator read on the morning after an outage that the night's run comes tomorrow."""
+    engine = await at.engine()
+    await at.load(engine, [reflex("a", {"every": "day", "at": "03:00", "tz": "UTC"})])
+    at.later(days=1, hours=12)
+    seen = await engine.preview("a", now=at.now, count=3)
+    assert [each.day for each in seen.next_occurrences] == [1, 2, 3]
+    await at.settle(engine)
+    seen = await engine.preview("a", now=at.now, count=3)
+    assert [each.day for each in seen.next_occurrences] == [3, 4, 5]
+
+
 async def test_what_was_missed_is_shown_as_catch_up_would_have_it(at: At) -> None:
     engine = await at.engine()
     daily = {"every": "day", "at": "03:00", "tz": "UTC"}
