@@ -204,6 +204,15 @@ class Audit:
     def heard(self, reflex: str, at: datetime) -> bool:
         return not any(pause.reflex == reflex and pause.covers(at) for pause in self.year.pauses)
 
+    def a_clock_was_paused(self) -> bool:
+        """Whether a pause held back an occurrence."""
+        return any(
+            not self.heard(f"{prefix}.{name}", at)
+            for tenant, prefix in PREFIX.items()
+            for name, calendar in (("charge-due", charging(tenant)), ("dunning-notice", reminding(tenant)))
+            for at in calendar.values()
+        )
+
     def each_occurrence_is_one_run_unless_it_was_paused(self) -> None:
         for tenant, prefix in PREFIX.items():
             for name, calendar in (("charge-due", charging(tenant)), ("dunning-notice", reminding(tenant))):
