@@ -21,11 +21,15 @@ from onefold.terms.errors import BadArguments, KeyConflict, NotFound
 from onefold.terms.turns import ParseFailed, ProgramRaised, UnknownCall
 from onefold.testing import VirtualClock
 from tests.cell.rooms import Memory, Room
+from tests.contracts.backends import store_of
 
 
-@pytest.fixture(params=["memory", "sqlite"])
-async def app(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[onefold.App]:
-    store = "memory:" if request.param == "memory" else tmp_path / "store"
+@pytest.fixture(params=["memory", "sqlite", "postgres"])
+async def app(
+    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> AsyncIterator[onefold.App]:
+    monkeypatch.setenv("ONEFOLD_SECRET", "known to every test, and of no use")
+    store = store_of(request.param, tmp_path / "store")
     async with onefold.App(Room, Memory, store=store) as app:
         yield app
 

@@ -67,7 +67,6 @@ PARKED_SHOWN: Final = 1_000
 FIRST_MS: Final = 500
 LONGEST_MS: Final = 15 * 60_000
 
-_BOX: Final = ("kind", "principal", "key")
 _KIND, _KEY, _EVENT, _BODY = (MAIL.at[name] for name in ("kind", "key", "event", "body"))
 
 
@@ -125,11 +124,13 @@ def posting(row: Row, digest: bytes | None = None) -> Body[bool]:
     Raises: KeyConflict for other content, also of a turn that its actor has had under this id; Busy.
     """
 
+    own = _of(waiting(row).to)  # by conditions: a store orders what it finds by keys, and finds all
+
     def body() -> Any:
         met, first, last, *actors = yield (
             Query(MAIL, on=("kind", "principal", "key", "event"), keys=[(row[1], row[2], row[3], row[_EVENT])]),
-            Query(MAIL, on=_BOX, keys=[row[1:4]], order=("n",), limit=1),
-            Query(MAIL, on=_BOX, keys=[row[1:4]], order=("-n",), limit=1),
+            Query(MAIL, where=own, order=("n",), limit=1),
+            Query(MAIL, where=own, order=("-n",), limit=1),
             *(() if digest is None else (row_of(waiting(row).to),)),
         )
         if met:
@@ -142,7 +143,7 @@ def posting(row: Row, digest: bytes | None = None) -> Body[bool]:
             if turns and turns[0][TURN.at["digest"]] != digest:
                 raise KeyConflict(str(row[_EVENT])[2:])
         if first and int(last[0][0]) - int(first[0][0]) >= BOX_AT_MOST - 1:  # else it cannot hold as many
-            (full,) = yield (Query(MAIL, on=_BOX, keys=[row[1:4]], limit=BOX_AT_MOST),)
+            (full,) = yield (Query(MAIL, where=own, limit=BOX_AT_MOST),)
             if len(full) >= BOX_AT_MOST:
                 raise Busy(f"the box of {row[_KIND]!s} {row[_KEY]!s}", BOX_AT_MOST)
         return Last((Append(MAIL, [row]),), False)
