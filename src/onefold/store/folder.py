@@ -13,12 +13,14 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from itertools import count
 from pathlib import Path
 
 from onefold.terms.errors import StoreUnavailable
 
 SHARDS = 256
 _PART = ".part"
+_TRIES = count(1)
 
 
 class Folder:
@@ -32,7 +34,7 @@ class Folder:
         """Make it durable under its name, as of `at` (ms). Raises: StoreUnavailable, with nothing under the name."""
         with self._told():
             shard = self._shard(name)
-            part = shard / f"{name}{_PART}"
+            part = shard / f"{name}.{next(_TRIES)}{_PART}"  # its own: two who write one name must not meet halfway
             try:
                 _fill(part, data, at)
             except OSError:
