@@ -184,7 +184,7 @@ class Engine:
             return together.lost(lost.error)
         except Exception as fault:  # noqa: BLE001 - the door: a fault of the engine itself must not leave its parties waiting
             self.drop()
-            return together.lost(told(fault)) if together.sent else [Refused(told(fault)) for _ in bodies]
+            return together.lost(_told(fault)) if together.sent else [Refused(_told(fault)) for _ in bodies]
         except BaseException:
             self.drop()
             raise
