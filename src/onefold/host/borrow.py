@@ -108,8 +108,10 @@ class Borrow(Generic[C]):
     def _holder(self) -> object | None:
         return None
 
-    async def _keep(self, fields: dict[str, Any], base: int | None) -> Seen:
-        """Set fields on the record after `base` changes. Raises: Contended, BadArguments."""
+    async def _keep(self, fields: dict[str, Any], base: int) -> Seen:
+        """Set fields on the record after `base` changes. Custody checks it too: a turn that had passed the gate before
+        it was taken may land within the block. Raises: Contended, BadArguments.
+        """
         return await self._host.cells.capture(
             self._shape.name, self.id, fields, base=base, caller=self._caller, holder=self._holder
         )
@@ -147,9 +149,6 @@ class Custody(Borrow[C]):
         if not self._open:
             raise NotOwner(f"{self._shape.name} {self.id}")
         return self
-
-    async def _keep(self, fields: dict[str, Any], base: int | None) -> Seen:
-        return await super()._keep(fields, None)  # nobody else has a turn of it
 
     async def hibernate(self) -> None:
         """Let go of it before the block ends: it leaves memory, and this custody is over."""
