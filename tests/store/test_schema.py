@@ -24,6 +24,7 @@ from onefold.store.contract import (
 from onefold.store.schema import Applied, check, check_names, checksum, missing
 from onefold.store.sqlite import SqliteWorld
 from onefold.terms.errors import LoadRefused, StoreTooNew
+from onefold.testing.store_suite.tables import REIGN, SHARED
 from tests.store.child import clock
 from tests.store.shorthand import turn, writing
 from tests.store.tables import SCHEMA, TABLES, TASK, TURN
@@ -37,6 +38,7 @@ def test_checksums_are_pinned() -> None:
     """A change here refuses every store that exists: it is the rendering that must stay."""
     assert checksum(SCHEMA.migrations[0]) == "f2735c310e23b23e168d228a66dad7e6"
     assert checksum(SECOND) == "5f1f0f908effd11072646c65a8bb21c9"
+    assert checksum(SHARED.migrations[0]) == "0e190a1ce422a86b8afcb19f26b0c0f0"
 
 
 def test_what_is_missing_comes_in_order() -> None:
@@ -136,3 +138,13 @@ def test_an_added_index_is_part_of_the_declaration_and_of_the_checksum() -> None
     for wrong in (AddIndex("nothing", (column,)), AddIndex(table.name, ("nothing",)), AddIndex(table.name, ())):
         with pytest.raises(LoadRefused, match="can be added"):
             check(replace(SCHEMA, tables=tables, migrations=(*SCHEMA.migrations[:1], Migration(2, 1, (wrong,)))))
+
+
+async def test_a_file_of_a_space_refuses_a_table_of_the_whole_world_and_main_has_it(tmp_path: Path) -> None:
+    world = SqliteWorld(tmp_path, clock=clock)
+    with pytest.raises(LoadRefused, match="cannot have 'reign', which is main's"):
+        await world.open("other", [SCHEMA, SHARED])
+    assert not (tmp_path / "other.db").exists()
+    main = await world.open("main", [SCHEMA, SHARED])
+    assert isinstance(await main.transact(writing(Append(REIGN, [("a", "one", 1)]))), Done)
+    await world.close()

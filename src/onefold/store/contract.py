@@ -61,7 +61,8 @@ class Table:
     `key` is the primary key. With `serial` it is one integer column whose numbers come from
     `Space.mint`. `unique` keys are the exactly-once promises; a key with a None in it meets
     nothing. `index` serves reads only. `narrow` says that rows are small (under 200 bytes):
-    a store may then keep them in the order of their key.
+    a store may then keep them in the order of their key. `everywhere`: one table for all spaces
+    of a world that keeps them in one database; in a world of files only the space `main` has it.
     """
 
     name: str
@@ -72,6 +73,7 @@ class Table:
     index: tuple[tuple[str, ...], ...] = ()
     chain: Chain | None = None
     narrow: bool = False
+    everywhere: bool = False
     at: Mapping[str, int] = field(init=False, repr=False, compare=False, hash=False)
 
     def __post_init__(self) -> None:

@@ -10,6 +10,7 @@ first unique key in production.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from onefold.store.batch import Fell, Lost, Unusable, attempt
@@ -46,16 +47,38 @@ T = TypeVar("T")
 Failpoint = Callable[[str], None]
 
 
+class Common:
+    """What all spaces of a world have together: the tables declared `everywhere`, and the log that undoes. One log will
+    do: no transaction begins before another's end."""
+
+    def __init__(self) -> None:
+        self.undo: list[Undo] = []
+        self.tables: dict[str, Rows] = {}
+        self.next: dict[str, int] = {}
+
+
 class Held:
     """What one space holds: rows by table, migrations applied, the next number of each serial key."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, common: Common | None = None) -> None:
         self.name = name
-        self.undo: list[Undo] = []
+        self.common = common or Common()
+        self.undo = self.common.undo
         self.tables: dict[str, Rows] = {}
         self.applied: list[Applied] = []
         self.next: dict[str, int] = {}
         self.aside = Aside()  # the author's tables
+
+    def rows(self, table: str) -> Rows | None:
+        """The rows of a table that this space declares; None where it does not."""
+        mine = self.tables.get(table)
+        return self.common.tables[table] if mine is not None and mine.table.everywhere else mine
+
+    def mint(self, table: Table) -> int:
+        numbers = self.common.next if table.everywhere else self.next
+        number = numbers.get(table.name, 1)
+        numbers[table.name] = number + 1
+        return number
 
     def migrate(self, schemas: Sequence[Schema]) -> None:
         check_names(schemas)
@@ -71,24 +94,20 @@ class Held:
         if isinstance(step, AddIndex):
             return  # it reads all rows anyhow
         if isinstance(step, Create):
-            self.tables[step.table.name] = Rows(step.table, self.undo)
+            new = Rows(step.table, self.undo)
+            if step.table.everywhere:
+                new = self.common.tables.setdefault(step.table.name, new)
+            self.tables[step.table.name] = new
             return
-        old = self.tables[step.table]
-        table = Table(
-            old.table.name,
-            (*old.table.columns, step.column),
-            old.table.key,
-            old.table.serial,
-            old.table.unique,
-            old.table.index,
-            old.table.chain,
-            old.table.narrow,
-        )
-        new = Rows(table, self.undo)
+        old = self.rows(step.table)
+        assert old is not None
+        if step.column.name in old.table.at:
+            return  # another space was here before
+        new = Rows(replace(old.table, columns=(*old.table.columns, step.column)), self.undo)
         for row in old.rows.values():
             new.append((*row, None))
         self.undo.clear()
-        self.tables[step.table] = new
+        (self.common.tables if old.table.everywhere else self.tables)[step.table] = new
 
 
 class MemoryEngine:
@@ -112,7 +131,9 @@ class MemoryEngine:
 
     def run(self, verb: Verb) -> Answer:
         self._point("statement")
-        rows = self.held.tables[verb.table.name]
+        rows = self.held.rows(verb.table.name)
+        if rows is None:
+            raise ValueError(f"the space {self.held.name!r} has no table {verb.table.name!r}")
         if isinstance(verb, Query):
             return self._fitted(verb.table, rows.find(verb))
         if isinstance(verb, Append):
@@ -235,9 +256,7 @@ class MemorySpace:
             raise fault.error from fault
 
     def mint(self, table: Table) -> int:
-        number = self._held.next.get(table.name, 1)
-        self._held.next[table.name] = number + 1
-        return number
+        return self._held.mint(table)
 
     async def author(
         self, step: Callable[[Tx], T], journal: Callable[[T], Body[Any]], *, budget_ms: int
@@ -298,19 +317,20 @@ class MemoryWorld:
         self._clock = clock
         self._failpoint = failpoint
         self.held: dict[str, Held] = {} if over is None else over.held
+        self.common: Common = Common() if over is None else over.common
         self._spaces: dict[str, MemorySpace] = {}
 
     async def open(self, name: str, schemas: Sequence[Schema]) -> MemorySpace:
         space = self._spaces.get(name)
         if space is None:
-            held = self.held.setdefault(name, Held(name))
+            held = self.held.setdefault(name, Held(name, self.common))
             held.migrate(schemas)
             space = self._spaces[name] = MemorySpace(held, self._clock, self._failpoint)
         return space
 
     async def soonest(self, name: str, query: Query) -> tuple[Answer, ...]:
         held = self.held.get(name)
-        rows = None if held is None else held.tables.get(query.table.name)
+        rows = None if held is None else held.rows(query.table.name)
         if rows is None:
             return ()
         return (narrowed(query, ordered(rows.table, rows.find(query), query.order)),)

@@ -142,6 +142,8 @@ def _canonical(migration: Migration) -> str:
             lines.append(f"  chain by {table.chain.by} prev {table.chain.prev}")
         if table.narrow:
             lines.append("  narrow")
+        if table.everywhere:
+            lines.append("  everywhere")
     return "\n".join(lines)
 
 

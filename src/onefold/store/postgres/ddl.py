@@ -14,6 +14,7 @@ from onefold.store.postgres.sql import column_ddl, listed, quoted
 BLOCK = 4096  # numbers that a process takes at a time; why: one round trip so many rows, a gap of so many a process
 
 NOBODYS = 0  # no space has this number
+EVERYBODYS = -1  # nor this one: it is in the rows of a table that all spaces share
 BALLAST = 100  # why: few enough to cost nothing, enough that one row by its key is cheaper than all of a space
 
 
@@ -105,7 +106,10 @@ def view(declared: View, table: Table, within: str) -> str:
     me = quoted(within)
     shown = listed(declared.columns, "t.")
     head = f"create view {me}.{quoted(declared.name)} as select s.name as space,{shown}"
-    rows = f"{me}.{quoted(table.name)} t join {me}._space s on s.id=t.space"
+    named = f"{me}._space s on s.id=t.space"
+    if table.everywhere:
+        named = f"(values('main',{EVERYBODYS})) as s(name,id) on s.id=t.space"
+    rows = f"{me}.{quoted(table.name)} t join {named}"
     if declared.each is None:
         return f"{head} from {rows}"
     items = f"json_array_elements(convert_from(t.{quoted(declared.each)},'UTF8')::json) with ordinality as e(item,at)"

@@ -32,7 +32,8 @@ from onefold.store.contract import (
     Value,
     Verb,
 )
-from onefold.store.postgres.arrays import array, faults, scalar
+from onefold.store.postgres.arrays import array, faults, scalar, small
+from onefold.store.postgres.ddl import EVERYBODYS
 from onefold.store.postgres.sql import CLOCK, Texts, shape
 from onefold.store.postgres.wire import Statement
 from onefold.store.rows import check_row, narrowed, ordered
@@ -92,10 +93,12 @@ class Plan:
         chain = () if table.chain is None else (table.chain.by, table.chain.prev)
         self._fixed = frozenset((*table.key, *chain))
         self.number = table.at[table.key[0]] if table.chain is not None else None
+        self._whose = small(EVERYBODYS) if table.everywhere else None  # the space in its rows, whoever asks
 
     def call(self, verb: Verb, space: bytes, *, last: bool, locks: bool) -> Call:
         """`last`: among the last writes. `locks`: whether a question may lock. Raises: ValueError and what `faults`
         names, for what does not fit the table."""
+        space = self._whose or space
         if isinstance(verb, Query):
             return self._find(verb, space, locks)
         if isinstance(verb, Append):
@@ -113,6 +116,7 @@ class Plan:
     def holders(self, verb: Append, space: bytes) -> list[tuple[tuple[int, ...], Call]]:
         """For each key, the primary one first: where its cells are in a row, and a look at who holds those."""
         out = []
+        space = self._whose or space
         for columns, at in zip((self.table.key, *self.table.unique), self._keys, strict=True):
             query = Query(self.table, on=columns, keys=[tuple([row[i] for i in at]) for row in verb.rows])
             out.append((tuple(at), self._find(query, space, False)))

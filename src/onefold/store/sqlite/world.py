@@ -70,6 +70,7 @@ class SqliteWorld:
         space = self._spaces.get(name)
         if space is None:
             path = self._path(name)
+            _check_own(name, schemas)
             try:
                 self._disk.make_folder(self.folder)
             except OSError as error:
@@ -114,3 +115,9 @@ class SqliteWorld:
         for space in [s for s in opened if s.name != self._first][: max(0, len(opened) + 1 - self._room)]:
             if space.idle:
                 space.rest()
+
+
+def _check_own(name: str, schemas: Sequence[Schema]) -> None:
+    """Raises: LoadRefused for a table of the whole world anywhere but in `main`: no commit spans two files."""
+    for table in [t for s in schemas for t in s.tables if t.everywhere and name != "main"]:
+        raise LoadRefused([Finding(f"space {name!r}", f"its own file cannot have {table.name!r}, which is main's")])

@@ -84,10 +84,15 @@ class MeetsNone(MemoryEngine):
 
 def without_unique(held: Held, schemas: Sequence[Schema]) -> Sequence[Schema]:
     """Every unique key is forgotten on the way to the store."""
+    return _declared(schemas, lambda table: replace(table, unique=()))
 
-    def bare(table: Table) -> Table:
-        return replace(table, unique=())
 
+def without_a_world(held: Held, schemas: Sequence[Schema]) -> Sequence[Schema]:
+    """Each space has the tables of the whole world for itself."""
+    return _declared(schemas, lambda table: replace(table, everywhere=False))
+
+
+def _declared(schemas: Sequence[Schema], bare: Callable[[Table], Table]) -> Sequence[Schema]:
     def step(one: Create | AddColumn | AddIndex) -> Create | AddColumn | AddIndex:
         return Create(bare(one.table)) if isinstance(one, Create) else one
 

@@ -46,7 +46,7 @@ class _World(MemoryWorld):
     async def open(self, name: str, schemas: Sequence[Schema]) -> MemorySpace:
         twin = self._twin
         if name not in self._spaces:
-            schemas = twin.opening(self.held.setdefault(name, Held(name)), schemas)
+            schemas = twin.opening(self.held.setdefault(name, Held(name, self.common)), schemas)
         space = await super().open(name, schemas)
         space._engine.__class__, space._lane.__class__, space.__class__ = twin.engine, twin.lane, twin.space
         return space
@@ -121,6 +121,14 @@ BROKEN_STORES: tuple[BrokenStore, ...] = (
             "after a takeover no write, removal or claim of an older epoch lands, in one commit or in many",
         ),
         engine=faults.LosesTheFence,
+    ),
+    BrokenStore(
+        "has a table of the whole world once for each space",
+        (
+            "a table of the whole world is one for all its spaces; where each has a file, only `main` may declare it",
+            "an owner row of the whole world guards the writes of every space: none of an older epoch lands",
+        ),
+        opening=faults.without_a_world,
     ),
     BrokenStore(
         "answers before it is durable",

@@ -1,11 +1,13 @@
 """testing.store_suite.fence - who may: claims that never share a row, owners whose epoch fences everybody before.
 
-For: claimers in turn and in one commit; owner rows read under a share lock beside the write that they guard.
+For: claimers in turn and in one commit; owner rows read under a share lock beside the write that they guard, from
+every space of a world that keeps them in one database.
 Never: leases and times (fleet); the guard compares epochs alone.
 """
 
 from __future__ import annotations
 
+import asyncio
 from itertools import cycle
 from typing import Any
 
@@ -24,8 +26,9 @@ from onefold.store.contract import (
     Remove,
     Row,
     Space,
+    Table,
 )
-from onefold.terms.errors import Contended, OwnedElsewhere
+from onefold.terms.errors import Contended, LoadRefused, OwnedElsewhere
 from onefold.testing.store_suite.ground import (
     Asking,
     Ground,
@@ -41,7 +44,18 @@ from onefold.testing.store_suite.ground import (
     together,
     write,
 )
-from onefold.testing.store_suite.tables import OWNER, SENT, TASK, TURN, Histories, task
+from onefold.testing.store_suite.tables import (
+    DEED,
+    OWNER,
+    REIGN,
+    SCHEMA,
+    SENT,
+    SHARED,
+    TASK,
+    TURN,
+    Histories,
+    task,
+)
 
 SLOT = "slot/17"
 
@@ -100,19 +114,20 @@ async def locks_change_no_answer(ground: Ground) -> None:
 class Node:
     """A node as the fence meets it: it believes in the epoch that it was given."""
 
-    def __init__(self, name: str, space: Space) -> None:
+    def __init__(self, name: str, space: Space, owners: Table = OWNER) -> None:
         self.name = name
         self.space = space
+        self.owners = owners
         self.epoch = 0
 
     def seizing(self) -> Body[int]:
         """Takes the slot, whoever has it."""
 
         def run() -> Asking:
-            (found,) = yield (Query(OWNER, on=("name",), keys=[(SLOT,)], lock="update"),)
+            (found,) = yield (Query(self.owners, on=("name",), keys=[(SLOT,)], lock="update"),)
             epoch = found[0][2] + 1 if found else 1
             self.epoch = epoch
-            return Last((Put(OWNER, [(SLOT, self.name, epoch)]),), epoch)
+            return Last((Put(self.owners, [(SLOT, self.name, epoch)]),), epoch)
 
         return run
 
@@ -120,7 +135,7 @@ class Node:
         """Writes, if the owner row still says what this node believes."""
 
         def run() -> Asking:
-            (found,) = yield (Query(OWNER, on=("name",), keys=[(SLOT,)], lock="share"),)
+            (found,) = yield (Query(self.owners, on=("name",), keys=[(SLOT,)], lock="share"),)
             _, owner, epoch = found[0] if found else (SLOT, None, 0)
             if epoch != self.epoch:
                 raise Refusal(OwnedElsewhere(SLOT, owner, self.epoch, epoch))
@@ -204,6 +219,65 @@ async def one_of_two_takes_a_name(ground: Ground) -> None:
     expect(won[0][2], 8, "its epoch")
 
 
+async def _spaces(ground: Ground) -> tuple[Space, Space] | None:
+    """`main`, and another space that has the tables of the whole world too; None in a world of files, which refuses it."""
+    main = await ground.world.open("main", [SCHEMA, SHARED])
+    try:
+        return main, await ground.world.open("other", [SCHEMA, SHARED])
+    except LoadRefused:
+        return None
+
+
+@promise("a table of the whole world is one for all its spaces; where each has a file, only `main` may declare it")
+async def one_table_everywhere(ground: Ground) -> None:
+    spaces = await _spaces(ground)
+    if spaces is None:
+        return
+    main, other = spaces
+    numbers = [space.mint(DEED) for space in (main, other, main, other)]
+    expect(len(set(numbers)), 4, "numbers of two spaces for one table")
+    await write(main, Append(REIGN, [("a", "one", 1), ("b", "two", 2)]), Append(DEED, [(numbers[0], "of main")]))
+    await write(other, Append(DEED, [(numbers[1], "of other")]), Append(TASK, [task(1)]))
+    met = await ask(other, Append(REIGN, [("a", "late", 9)]), Cas(REIGN, [(("b",), {"epoch": 2}, {"epoch": 3})]))
+    expect(met, ([("a", "one", 1)], [("b", "two", 3)]), "what an append and a change from another space meet")
+    for life in ("at once", "after a clean end", "after a crash"):
+        expect(await rows(main, REIGN), [("a", "one", 1), ("b", "two", 3)], f"the rows in main, {life}")
+        expect(await rows(other, REIGN), await rows(main, REIGN), f"the rows in another space, {life}")
+        expect(await rows(other, DEED), await rows(main, DEED), f"the numbered rows in another space, {life}")
+        expect((await rows(main, TASK), await rows(other, TASK)), ([], [task(1)]), "a table of each space's own")
+        await ground.close() if life == "at once" else ground.abandon()
+        query = Query(REIGN, on=("name",), keys=[("b",)])
+        expect(await ground.world.soonest("other", query), ([("b", "two", 3)],), "asked of a space at rest")
+        main, other = await _spaces(ground) or spaces
+
+
+@promise("an owner row of the whole world guards the writes of every space: none of an older epoch lands")
+async def owners_guard_every_space(ground: Ground) -> None:
+    spaces = await _spaces(ground)
+    if spaces is None:
+        return
+    main, other = spaces
+    await write(main, Append(REIGN, [(SLOT, "nobody", 1)]))
+    one, two = Node("one", other, REIGN), Node("two", main, REIGN)
+    for epoch in range(1, 9):
+        one.epoch = epoch
+        done(await other.transact(one.guarded(Put(SENT, [(0, "in time", b"")]))))
+        bodies = [one.guarded(Append(SENT, [(epoch, str(i), b"")])) for i in range(8)]
+        async with asyncio.TaskGroup() as all_at_once:
+            told = [all_at_once.create_task(other.transact(body)) for body in bodies[:4]]
+            seized = await all_at_once.create_task(main.transact(two.seizing()))
+            told += [all_at_once.create_task(other.transact(body)) for body in bodies[4:]]
+        done(seized)
+        outcomes = [task.result() for task in told]
+        for stale in outcomes[4:]:
+            refused(stale, OwnedElsewhere)
+        landed = [str(i) for i, outcome in enumerate(outcomes) if isinstance(outcome, Done)]
+        (found,) = await other.look(Query(SENT, (("actor", "=", epoch),), order=("key",)))
+        expect([row[1] for row in found], landed, f"what landed under epoch {epoch}")
+        for outcome in [outcome for outcome in outcomes if not isinstance(outcome, Done)]:
+            refused(outcome, OwnedElsewhere)
+
+
 CHECKS = (
     claims_are_exclusive,
     undone_claims_hold_nothing,
@@ -212,4 +286,6 @@ CHECKS = (
     nothing_stale_lands,
     asking_is_no_guard,
     one_of_two_takes_a_name,
+    one_table_everywhere,
+    owners_guard_every_space,
 )

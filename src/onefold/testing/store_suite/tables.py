@@ -1,7 +1,7 @@
 """testing.store_suite.tables - the tables that the checks write to: one of each kind the contract knows.
 
 For: a chain, a table with a unique and an indexed key, one with a key of two columns, owners, a table of every
-kind of cell.
+kind of cell; two that a world of one database has once for all its spaces.
 Never: a table of a room. Theirs change with their room, and the suite with nobody.
 """
 
@@ -54,8 +54,17 @@ MAIL = Table(
     serial=True,
     unique=(("text", "raw"),),
 )
+REIGN = Table(
+    "reign",
+    (Column("name", "text"), Column("node", "text", null=True), Column("epoch", "int")),
+    key=("name",),
+    everywhere=True,
+)
+DEED = Table("deed", (Column("n", "int"), Column("text", "text")), key=("n",), serial=True, everywhere=True)
 TABLES = (TURN, TASK, SENT, OWNER, MAIL)
 SCHEMA = Schema("room", TABLES, (Migration(1, oldest=1, steps=tuple(map(Create, TABLES))),))
+
+SHARED = Schema("world", (REIGN, DEED), (Migration(1, oldest=1, steps=(Create(REIGN), Create(DEED))),))
 
 
 class Histories:
