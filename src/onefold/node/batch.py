@@ -15,6 +15,7 @@ from onefold.kernel.alarm import Alarm
 from onefold.kernel.fold import Base, Folded, Outstanding
 from onefold.kernel.retain import freed
 from onefold.kernel.tables import ACTOR, ALARM, OWED, SENT, TURN
+from onefold.node.owning import Hold, Owning
 from onefold.node.resident import Resident, Turn
 from onefold.store.contract import Answer, Append, Put, Query, Remove, Row, Table, Verb, Write
 from onefold.terms.errors import AlreadyDone, Contended, KeyConflict, OnefoldError
@@ -42,6 +43,8 @@ class Batch:
         "by_event",
         "changed",
         "created",
+        "guard",
+        "holds",
         "lapsed",
         "local",
         "met",
@@ -58,7 +61,9 @@ class Batch:
         "void",
     )
 
-    def __init__(self) -> None:
+    def __init__(self, guard: Owning | None = None) -> None:
+        self.guard = guard
+        self.holds: list[Hold] = []
         self.turns: list[Turn] = []
         self.by_event: dict[tuple[int, str], Turn] = {}
         self.created: dict[Resident, Row] = {}
@@ -152,8 +157,15 @@ class Batch:
                 self.put_rows.setdefault(table.name, (table, []))[1].extend(verb.rows)
 
     def questions(self) -> tuple[Verb, ...]:
-        """What must be answered inside the transaction, before the writes: blobs, named keys, then rows beside."""
+        """What must be answered inside the transaction, before the writes: who owns the actors, blobs, named keys, then
+        rows beside.
+        """
         asked: list[Verb] = []
+        if self.guard is not None:
+            holds = {turn.resident.hold: None for turn in self.turns if turn.resident.hold is not None}
+            self.holds = [hold for hold in holds if hold.fenced]
+            if self.holds:
+                asked.append(self.guard.question(self.holds))
         if self.refs:
             asked.append(blob.lookup(dict.fromkeys(row[0] for row in self.refs)))
         if self.named:
@@ -164,6 +176,13 @@ class Batch:
     def heard(self, answers: Sequence[Answer]) -> list[tuple[Turn, OnefoldError]]:
         """The turns that these answers refuse."""
         refused: list[tuple[Turn, OnefoldError]] = []
+        if self.holds:
+            assert self.guard is not None
+            lost = self.guard.lost(self.holds, answers[0])
+            if lost:
+                gone = [(turn, lost.get(turn.resident.hold)) for turn in self.turns if turn.resident.hold is not None]
+                return [(turn, fault) for turn, fault in gone if fault is not None]
+            answers = answers[1:]
         if self.refs:
             self.met, answers = answers[0], answers[1:]
         if self.named:

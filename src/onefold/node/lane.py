@@ -28,6 +28,7 @@ from onefold.kernel.tables import TURN
 from onefold.kernel.unfit import blamed, decided_by, giver
 from onefold.node.arming import Arming
 from onefold.node.batch import Batch, Beside, Retake
+from onefold.node.owning import Owning
 from onefold.node.resident import Resident, Turn
 from onefold.store.contract import Answer, Body, Done, Last, Outcome, Query, Refusal, Refused, Row, Space, Unknown, Verb
 from onefold.terms.errors import Broken, Busy, DecideFailed, Failed, OnefoldError, OutcomeUnknown
@@ -70,9 +71,11 @@ class Lane(Arming):
         beside: Mapping[str, Beside],
         resting: Container[str] = (),
         windows: Mapping[str, int] | None = None,
+        guard: Owning | None = None,
     ) -> None:
         """`resting`: kinds whose actors mostly sleep; their alarm is written exactly when they come to rest, so
-        that ten thousand sleepers do not each ring once early. `windows`: how long ids count (ms), by kind.
+        that ten thousand sleepers do not each ring once early. `windows`: how long ids count (ms), by kind. `guard`:
+        the fleet's, asked within every commit.
         """
         self.space = space
         self._folder = folder
@@ -81,6 +84,7 @@ class Lane(Arming):
         self._beside = beside
         self._resting = resting
         self._windows = windows or {}
+        self._guard = guard
         self._queue: deque[Turn] = deque()
         self._joined = False
         self._asked: list[Turn] = []
@@ -138,7 +142,7 @@ class Lane(Arming):
             raise broken from fault
 
     def _decided(self, answers: tuple[Answer, ...]) -> Body[None] | None:
-        batch = Batch()
+        batch = Batch(self._guard)
         met: dict[tuple[Any, Any], Row] = {}
         if answers:
             met = {(row[_ACTOR], row[_EVENT]): row for row in answers[0]}
@@ -264,7 +268,7 @@ class Lane(Arming):
         Raises: the fault, when the turn is refused.
         """
         turn.resident.pending += 1
-        batch = Batch()
+        batch = Batch(self._guard)
         now = self._now()
         self._take(batch, turn, {}, now, moment(now))
         if turn.fault is not None:

@@ -19,20 +19,22 @@ from typing import Any, Protocol
 from onefold.kernel.alarm import LIMIT, Alarm
 from onefold.kernel.alert import is_alert
 from onefold.kernel.drain import looked_at
-from onefold.kernel.fold import Folded, Outstanding
+from onefold.kernel.fold import Folded, Folder, Outstanding
 from onefold.kernel.module import Module
 from onefold.kernel.prune import Pruned
 from onefold.kernel.tables import ACTOR
-from onefold.kernel.words import NOTHING, Decision
+from onefold.kernel.words import Decision
 from onefold.node.batch import Beside
 from onefold.node.home import Home, Kind, Opening
 from onefold.node.lane import Lane, Retaken
+from onefold.node.owning import Hold, Owning
 from onefold.node.resident import Resident, Turn
+from onefold.node.told import UNHEARD, Told, on_ring
 from onefold.node.waking import Waits, pruned, woken
-from onefold.store.contract import Query, Row, Table
-from onefold.terms.errors import HostError, OutcomeUnknown, UnknownName
-from onefold.terms.ids import ActorId, principal_of
-from onefold.terms.instant import Instant, up
+from onefold.store.contract import Query, Row, Space, Table
+from onefold.terms.errors import HostError, OutcomeUnknown, OwnedElsewhere, UnknownName
+from onefold.terms.ids import SLOTS, ActorId, principal_of
+from onefold.terms.instant import Instant
 from onefold.terms.typed import Codec
 
 LOOKED_AT = 64  # of the least recently used, for one to evict; those in a turn are passed over
@@ -52,7 +54,11 @@ class Outside(Protocol):
 class Node:
     """Keeps up to `capacity` actors resident; the least recently used idle one makes room."""
 
-    def __init__(self, now: Callable[[], Instant], outside: Outside, capacity: int = 10_000) -> None:
+    def __init__(
+        self, now: Callable[[], Instant], outside: Outside, capacity: int = 10_000, owning: Owning | None = None
+    ) -> None:
+        """`owning`: the node's standing in a fleet; None where this process has the store for itself."""
+        self._owning = owning
         self._now = now
         self._outside = outside
         self._capacity = capacity
@@ -75,8 +81,13 @@ class Node:
         windows: Mapping[str, int] | None = None,
     ) -> Home:
         """Serve these kinds from the space `name`, which `opening` opens when first needed."""
-        rows, told = beside or {}, _Told(self, name)
-        home = Home(name, opening, lambda space, folder: Lane(space, folder, self._now, told, rows, resting, windows))
+        rows, told = beside or {}, Told(self, name)
+        guard = self._owning
+
+        def lane(space: Space, folder: Folder) -> Lane:
+            return Lane(space, folder, self._now, told, rows, resting, windows, guard)
+
+        home = Home(name, opening, lane)
         for module in modules:
             home.kinds.append(module.name)
             self._kinds[module.name] = Kind(module, home)
@@ -128,7 +139,7 @@ class Node:
         unknown: OutcomeUnknown | None = None
         while True:
             try:
-                resident = self._residents.get(at)
+                resident = self._here(at)
                 if resident is None:
                     resident = await self.activate(at)
                 else:
@@ -163,22 +174,20 @@ class Node:
         lane = self._kinds[resident.at.kind].home.lane
         if resident.gone or n not in resident.owed or lane is None:
             return False
-        lane.submit(Turn(resident, None, b"", None, _UNHEARD, False, False, n))
+        lane.submit(Turn(resident, None, b"", None, UNHEARD, False, False, n))
         return True
 
     async def read(self, at: ActorId) -> Any:
         """The durable state; the initial one for an actor without history. Never folds."""
-        resident = self._residents.get(at)
-        if resident is None:
-            resident = await self.activate(at)
-        return resident.durable
+        resident = self._here(at)
+        return (await self.seen(at) if resident is None else resident).durable
 
     async def ring(self, resident: Resident) -> None:
         """The actor's alarm: fold its wake if that is due, write the row exactly, send what is due."""
         module = resident.module
         at = resident.at
         given_up = resident.alarm.given_up and resident.failed_wake is not None
-        decide = partial(_on_ring, module, resident.failed_wake if given_up else None)
+        decide = partial(on_ring, module, resident.failed_wake if given_up else None)
         await self.fold(at, None, b"", decide, replies=False, probe=False)
         current = self._residents.get(at)
         if current is not None:
@@ -213,8 +222,8 @@ class Node:
     # --- residency --------------------------------------------------------------------------
 
     async def activate(self, at: ActorId) -> Resident:
-        """The actor, read from its rows if it is not in memory. Raises: WaitsForCode, StoreUnavailable."""
-        while (resident := self._residents.get(at)) is None:
+        """The actor, read from its rows if it is not in memory. Raises: WaitsForCode, StoreUnavailable, OwnedElsewhere."""
+        while (resident := self._here(at)) is None:
             arriving = self._arriving.get(at)
             if arriving is None:
                 return await self._arrive(at)
@@ -223,11 +232,34 @@ class Node:
                 return arriving.result()
         return resident
 
+    async def seen(self, at: ActorId) -> Resident:
+        """The actor to be looked at. Where another node owns it: as its rows are now, and nothing is to be folded on it."""
+        try:
+            return await self.activate(at)
+        except OwnedElsewhere:
+            resident = await self._read_rows(at)
+            resident.gone = True
+            return resident
+
+    def _here(self, at: ActorId) -> Resident | None:
+        """The actor if it is in memory and still this node's."""
+        resident = self._residents.get(at)
+        if resident is not None and resident.hold is not None and not self.holds(resident):
+            self._forget(resident, at)
+            return None
+        return resident
+
+    def holds(self, resident: Resident) -> bool:
+        """Whether this node may send and answer for the actor now."""
+        return resident.hold is None or (self._owning is not None and self._owning.valid(resident.hold))
+
     async def _arrive(self, at: ActorId) -> Resident:
         """Read the actor for all who want it now. When this one gives up, one of the others reads."""
         arriving = self._arriving[at] = asyncio.get_running_loop().create_future()
         try:
+            hold = None if self._owning is None else self._owning.hold(at)
             resident = await self._read_rows(at)
+            resident.hold = hold
         except asyncio.CancelledError:
             arriving.cancel()
             raise
@@ -258,7 +290,8 @@ class Node:
 
     async def _read_rows(self, at: ActorId) -> Resident:
         kind = self.kind(at.kind)
-        return await woken((await kind.home.open()).space, kind.module, at)
+        slots = SLOTS if self._owning is None else self._owning.slots
+        return await woken((await kind.home.open()).space, kind.module, at, slots)
 
     async def prune(self, at: ActorId) -> Pruned:
         """Take away the facts behind the actor's latest snapshot. Raises: StoreUnavailable, OutcomeUnknown."""
@@ -300,6 +333,16 @@ class Node:
         self.evictions += 1
         return True
 
+    def let_go(self, holds: Container[Hold]) -> bool:
+        """Drop the actors held by these; False while one of them is in a turn or a send of it is on its way."""
+        mine = [
+            resident for resident in self._residents.values() if resident.hold is not None and resident.hold in holds
+        ]
+        for resident in mine:
+            if not (resident.pending or resident.sending):
+                self._forget(resident, resident.at)
+        return all(resident.gone for resident in mine)
+
     def _forget(self, resident: Resident, at: ActorId) -> None:
         resident.gone = True
         if self._residents.get(at) is resident:
@@ -337,41 +380,3 @@ class Node:
     def dropped(self, resident: Resident) -> None:
         self._forget(resident, resident.at)
         self._outside.dropped(resident)
-
-
-class _Unheard:
-    """Stands for a future that nobody waits for."""
-
-    def done(self) -> bool:
-        return True
-
-
-_UNHEARD: Any = _Unheard()
-
-
-class _Told:
-    """One lane's news, with the name of its space."""
-
-    __slots__ = ("_node", "_space", "dropped", "folded", "owes")
-
-    def __init__(self, node: Node, space: str) -> None:
-        self._node = node
-        self._space = space
-        self.folded = node.folded
-        self.dropped = node.dropped
-        self.owes = node.owes
-
-    def armed(self, at: int) -> None:
-        self._node.armed(self._space, at)
-
-
-def _on_ring(
-    module: Module[Any, Any, Any, Any, Any], given_up: int | None, state: Any, now: datetime
-) -> Decision[Any, Any]:
-    """`given_up`: a wake (ms) that is parked: the row rings for what is owed beside it, and it is not tried."""
-    if module.wake is None or module.on_alarm is None:
-        return NOTHING
-    wake = module.wake(state)
-    if wake is None or wake > now or up(wake) == given_up:
-        return NOTHING
-    return module.on_alarm(state, now)

@@ -18,6 +18,7 @@ from onefold.kernel.blob import Spiller, pointed
 from onefold.kernel.fold import Base, Folded, Outstanding
 from onefold.kernel.module import Module
 from onefold.kernel.words import Decision
+from onefold.node.owning import Hold
 from onefold.store.contract import Row, Table
 from onefold.terms.errors import AlreadyDone, BadArguments, OnefoldError
 from onefold.terms.ids import ActorId
@@ -31,7 +32,8 @@ class Resident:
 
     pending: turns queued or committing. owed: outstanding rows, by number, as committed; coming: rows that
     are decided and not committed yet. alarm: the row as committed.
-    failed_wake: the wake instant (ms) whose fold failed; it counts from the row's retry.
+    failed_wake: the wake instant (ms) whose fold failed; it counts from the row's retry. hold: what the node has it by,
+    in a fleet.
     """
 
     __slots__ = (
@@ -44,6 +46,7 @@ class Resident:
         "failed_wake",
         "fresh",
         "gone",
+        "hold",
         "module",
         "owed",
         "pending",
@@ -66,6 +69,7 @@ class Resident:
         self.gone = False
         self.failed_wake: int | None = None
         self.watchers: list[Watch] = []
+        self.hold: Hold | None = None
 
     @property
     def idle(self) -> bool:

@@ -22,7 +22,7 @@ from onefold.node.sweeping import committed
 from onefold.store.contract import Query, Remove, Row, Space
 from onefold.terms.damage import HistoryDamaged
 from onefold.terms.errors import WaitsForCode
-from onefold.terms.ids import ActorId, principal_text
+from onefold.terms.ids import SLOTS, ActorId, principal_text, slot_of
 
 WAITING = 1_000  # actors known by name to wait; each is noted again when it is next wanted
 
@@ -56,11 +56,11 @@ def row_of(at: ActorId) -> Query:
     return Query(ACTOR, on=("kind", "principal", "key"), keys=[(at.kind, principal_text(at.principal), at.key)])
 
 
-async def woken(space: Space, module: AnyModule, at: ActorId) -> Resident:
+async def woken(space: Space, module: AnyModule, at: ActorId, slots: int = SLOTS) -> Resident:
     """The actor as its rows have it. Raises: WaitsForCode, HistoryDamaged, StoreUnavailable."""
     (actors,) = await space.look(row_of(at))
     if not actors:
-        base = Base(space.mint(ACTOR), 0, at.kind, at.principal, at.key, module.initial, 0, 0, None, 0)
+        base = Base(space.mint(ACTOR), slot_of(at, slots), at.kind, at.principal, at.key, module.initial, 0, 0, None, 0)
         return Resident(module, base, Alarm(), fresh=True)
     number, slot = actors[0][0], actors[0][4]
     turns, owed, alarms = await space.look(

@@ -1,0 +1,83 @@
+"""fleet.planning - which node should own which name, and what one node does about it on a beat. Pure.
+
+For: the same wish on every node that sees the same nodes, with as little moved as may be when one comes or goes.
+Never: decides by itself: each move is checked against the rows by the transaction that makes it.
+Was wrong once: each node took what was free up to its fair share. Two that started together took every other slot from
+each other for a minute.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+
+from onefold.fleet.ownership import LIVE, NOBODY, Me, Seen
+
+REMEMBERED = 8  # sets of nodes whose wishes are kept
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """close: nodes whose lease seems over. take: free names, and the epoch they were seen at. hand: names of this node
+    that another is to own: the epoch, and that node's life. lapsed: actors' names whose own lease seems over.
+    """
+
+    close: Sequence[str] = ()
+    take: Mapping[str, int] = field(default_factory=dict)
+    hand: Mapping[str, tuple[int, Me]] = field(default_factory=dict)
+    lapsed: Mapping[str, int] = field(default_factory=dict)
+
+
+def score(node: str, name: str) -> int:
+    """How much a node is wanted for a name: the highest wins, and losing a node moves only what it had."""
+    return int.from_bytes(hashlib.blake2b(f"{node}\0{name}".encode(), digest_size=8).digest(), "big")
+
+
+@lru_cache(maxsize=REMEMBERED)
+def wishes(nodes: frozenset[str], names: tuple[str, ...]) -> Mapping[str, str]:
+    """Which of the nodes is to own each name."""
+    order = sorted(nodes)
+    return {name: max(order, key=lambda node: score(node, name)) for name in names} if order else {}
+
+
+def plan(me: Me, seen: Seen, names: tuple[str, ...]) -> Plan:
+    """What this node does, by what it saw. `names`: all that are spread over the fleet."""
+    close = [
+        node.name
+        for node in seen.nodes.values()
+        if node.state != "closed" and node.until <= seen.now and node.name != me.name
+    ]
+    wanted = wishes(staying(seen, me), names)
+    take: dict[str, int] = {}
+    hand: dict[str, tuple[int, Me]] = {}
+    for name, to in wanted.items():
+        row = seen.owners.get(name)
+        if row is not None and row.belongs(me):
+            if to != me.name and seen.leases.get(name, 0) <= seen.now:  # else it was claimed by hand, for a while
+                hand[name] = (row.epoch, Me(to, seen.nodes[to].incarnation))
+        elif to == me.name and (row is None or row.node == NOBODY or not seen.alive(row.node, row.incarnation)):
+            take[name] = 0 if row is None else row.epoch
+    return Plan(close, take, hand, _lapsed(seen, set(names)))
+
+
+def staying(seen: Seen, me: Me) -> frozenset[str]:
+    """The nodes that live and mean to stay."""
+    return frozenset(
+        node.name
+        for node in seen.nodes.values()
+        if node.state == LIVE and (node.until > seen.now or (node.name, node.incarnation) == (me.name, me.incarnation))
+    )
+
+
+def _lapsed(seen: Seen, spread: Iterable[str]) -> dict[str, int]:
+    """Actors' names whose owner died, or whose own lease is over: they fall back to the owner of their slot."""
+    over: dict[str, int] = {}
+    for name, row in seen.owners.items():
+        if name in spread or row.node == NOBODY:
+            continue
+        until = seen.leases.get(name, 0)
+        if not seen.alive(row.node, row.incarnation) or 0 < until <= seen.now:
+            over[name] = row.epoch
+    return over
