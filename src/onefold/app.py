@@ -25,6 +25,7 @@ from onefold.host.catalog import Part
 from onefold.host.config import Config, find, settle
 from onefold.host.host import Host
 from onefold.host.modules import History, Page
+from onefold.host.names import Names
 from onefold.host.opening import open_host
 from onefold.host.parked import ParkedDetail, ParkedItem
 from onefold.host.receipts import Receipt, held, outcome_of
@@ -66,15 +67,15 @@ class _Opened:
 class App:
     """An application as a value. `async with App(...) as app` opens it; so does its ASGI lifespan.
 
-    parts: actuators, modules, ports and reflexes. store: a folder, postgres://…, or "memory:". node: {"capacity": n}.
-    config: a path to an onefold.toml, or its settings as a dict.
+    parts: actuators, modules, ports and reflexes. store: a folder, postgres://…, or "memory:". node: its name in a fleet,
+    or {"name": …, "advertise": …, "lease": …, "capacity": n}. config: an onefold.toml, or its settings.
     """
 
     def __init__(
         self,
         *parts: Part,
         store: str | Path | None = None,
-        node: Mapping[str, Any] | None = None,
+        node: str | Mapping[str, Any] | None = None,
         config: str | Path | Mapping[str, Any] | None = None,
     ) -> None:
         self.parts = parts
@@ -296,6 +297,10 @@ class App:
     @property
     def blobs(self) -> Blobs:
         return Blobs(self)
+
+    @property
+    def fleet(self) -> Names:
+        return Names(self.host, self.caller)
 
 
 class _Verbs:

@@ -26,6 +26,7 @@ from onefold.host import receipts
 from onefold.host.approvals import Decision, OpenApproval
 from onefold.host.automations import BlockingAutomations
 from onefold.host.modules import History, Page
+from onefold.host.names import BlockingNames
 from onefold.host.parked import ParkedDetail, ParkedItem
 from onefold.host.runs import JournalRow
 from onefold.host.sweep import Swept
@@ -222,6 +223,10 @@ class App:
     @property
     def blobs(self) -> Blobs:
         return Blobs(self)
+
+    @property
+    def fleet(self) -> BlockingNames:
+        return BlockingNames(self)
 
     def _held(self, receipt: receipts.Receipt[O]) -> Receipt[O]:
         return Receipt(self, receipt)

@@ -106,7 +106,10 @@ def test_one_person_in_the_environment_does_not_hide_those_of_the_file(tmp_path:
         ({"flags": {"durability": "some"}}, "lossy-on-power-cut"),
         ({"flags": {"store": "postgres:db"}}, "postgres://user@host/database"),
         ({"flags": {"node.capacity": 0}}, "above 0"),
-        ({"flags": {"slots": 64}}, "does not know what to do with it yet"),
+        ({"flags": {"slots": 64}}, "give this process a `node.name`"),
+        ({"flags": {"node": "a b"}}, "like a host's name"),
+        ({"flags": {"node": {"name": "a", "lease": "10 ms"}}}, 'from "1 second" to "10 minutes"'),
+        ({"flags": {"node": "a", "slots": 100_000}}, "at most 65536"),
         ({"flags": {"retention.runs": "3 dyas"}}, 'or say "forever"'),
         ({"flags": {"retention.ids": "0s"}}, "must be longer than nothing"),
         ({"flags": {"signals.shop.secret_env": "K"}}, "does not say 'scheme'"),
@@ -130,7 +133,7 @@ def test_what_is_unknown_or_wrong_is_refused_and_says_what_is_meant(layers: dict
 
 
 def test_all_findings_come_at_once_each_with_its_place(tmp_path: Path) -> None:
-    found = refused(file=written(tmp_path, 'listn = "a:1"\nslots = 4'), flags={"durability": "none"})
+    found = refused(file=written(tmp_path, 'listn = "a:1"\nslots = 0'), flags={"durability": "none"})
     assert [finding.partition(": there")[0].partition(": must")[0].partition(": this")[0] for finding in found] == [
         "flag: durability",
         "onefold.toml: listn",

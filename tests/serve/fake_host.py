@@ -73,6 +73,8 @@ class FakeHost(FakeReflexes):
     """Verbs in memory. `acted` counts what had an effect, so that a test can say: once."""
 
     cells = NoCells()
+    fleet = None
+    signing = (b"a secret of these tests",)
 
     def __init__(self, config: Config | None = None, actuators: Sequence[Actuator[Any, Any]] = ()) -> None:
         super().__init__()

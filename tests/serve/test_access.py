@@ -231,6 +231,7 @@ RIGHTS: dict[tuple[str, str], set[str]] = {
     ("POST", "/runs/run_x/fork"): {CALL},
     ("POST", "/runs/run_x/approvals/manager"): {OPERATE},
     ("GET", "/runs"): {READ, OPERATE},
+    ("GET", "/fleet"): {READ, OPERATE},
     ("GET", "/runs/run_x"): {CALL, READ, OPERATE},
     ("GET", "/runs/run_x/journal"): {READ, OPERATE},
     ("GET", "/modules/counter"): {READ, OPERATE},

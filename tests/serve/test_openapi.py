@@ -21,7 +21,16 @@ from tests.serve.fake_host import FakeHost
 from tests.serve.fake_values import NOW, JournalRow, OpenApproval, ParkedItem, waiting_for_manager
 
 FOR_PEOPLE = re.compile(r"/(console.*|approve.*)?")
-FOR_OTHERS = ("/mcp", "/tools/{name}/mcp", "/openapi.json", "/metrics", "/tools/{name}", "/hooks/{name}")
+FOR_OTHERS = (
+    "/mcp",
+    "/tools/{name}/mcp",
+    "/openapi.json",
+    "/metrics",
+    "/fleet/turns",
+    "/fleet/nudge",
+    "/tools/{name}",
+    "/hooks/{name}",
+)
 
 
 class Tree(BaseModel):

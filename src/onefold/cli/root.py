@@ -20,6 +20,7 @@ from onefold.cli.check import check
 from onefold.cli.dev import dev
 from onefold.cli.doctor import doctor
 from onefold.cli.export import export
+from onefold.cli.fleet import fleet
 from onefold.cli.new import new
 from onefold.cli.options import JSON_META
 from onefold.cli.parked import parked
@@ -86,7 +87,7 @@ def root() -> None:
     """Work that was accepted survives; what is retried happens once."""
 
 
-COMMANDS = (new, dev, serve, check, call, runs, approve, parked, doctor, export, sweep, prune, timers, turn)
+COMMANDS = (new, dev, serve, check, call, runs, approve, parked, doctor, export, sweep, prune, timers, turn, fleet)
 REFLEXES = (preview, fire, explain, backfill, graph, reflex_runs, release)
 for command in (*COMMANDS, *REFLEXES):
     root.add_command(command)

@@ -20,12 +20,14 @@ from onefold.cli.options import target_of
 @click.argument("target", required=False)
 @click.option("--listen", metavar="HOST:PORT", help="Where to listen; by default 127.0.0.1:8600.")
 @click.option("--store", help="The store: a folder, postgres://…, or memory: for one that ends with the process.")
-def serve(target: str | None, listen: str | None, store: str | None) -> None:
+@click.option("--node", metavar="NAME", help="Be a node of this name in the fleet that shares the store.")
+@click.option("--advertise", metavar="URL", help="Where the other nodes reach this one; by default where it listens.")
+def serve(target: str | None, listen: str | None, store: str | None, node: str | None, advertise: str | None) -> None:
     """Serve TARGET (file.py, file.py:name or package.module:name) until SIGTERM."""
     from onefold.cli import stage
 
     start = Path.cwd()
-    staged = stage.stage(target_of(target, start), {"listen": listen, "store": store}, start)
+    staged = stage.stage(target_of(target, start), {"listen": listen, "store": store, **_node(node, advertise)}, start)
     stage.fit_to_serve(staged.config)
     listening = stage.bound(staged.config.listen)
     staged = staged.on(listening)
@@ -35,3 +37,7 @@ def serve(target: str | None, listen: str | None, store: str | None) -> None:
         click.echo(f"onefold serves {staged.title} on http://{f'[{host}]' if ':' in host else host}:{port}")
 
     stage.run(stage.serve(staged, listening, serving=serving))
+
+
+def _node(name: str | None, advertise: str | None) -> dict[str, str | None]:
+    return {"node.name": name, "node.advertise": advertise}

@@ -50,11 +50,14 @@ class Staged:
     def on(self, listening: socket.socket) -> Staged:
         """The same, where it really listens: port 0 took a free one, and links must name it."""
         (host, asked), port = self.config.listen, listening.getsockname()[1]
-        if asked == port:
-            return self
-        public = self.config.public_url
-        public = public.removesuffix(f":{asked}") + f":{port}" if public.endswith(f":{asked}") else public
-        return replace(self, config=replace(self.config, listen=(host, port), public_url=public))
+        config = self.config
+        if asked != port:
+            public = config.public_url
+            public = public.removesuffix(f":{asked}") + f":{port}" if public.endswith(f":{asked}") else public
+            config = replace(config, listen=(host, port), public_url=public)
+        if config.node.name is not None and config.node.advertise is None:
+            config = replace(config, node=replace(config.node, advertise=_reached(host, port)))
+        return replace(self, config=config)
 
     @contextlib.asynccontextmanager
     async def opened(self, say: Callable[[str], None] | None = None) -> AsyncIterator[Host]:
@@ -116,6 +119,14 @@ def fit_to_load(parts: Sequence[object]) -> None:
     refused = [finding for finding in drawn(parts).findings if finding.level == "refused"]
     if refused:
         raise LoadRefused(refused)
+
+
+def _reached(host: str, port: int) -> str:
+    """Where other nodes find what listens here. Raises: LoadRefused where it listens on every address of the machine."""
+    if host in ("0.0.0.0", "::"):  # noqa: S104 - compared, not bound
+        told = "say where the other nodes reach this one, by --advertise URL: it listens on all addresses"
+        raise LoadRefused([Finding("node.advertise", told)])
+    return f"http://{f'[{host}]' if ':' in host else host}:{port}"
 
 
 def bound(listen: tuple[str, int]) -> socket.socket:

@@ -131,13 +131,14 @@ class _Locked:
 def _locked(name: str, slot: str | None) -> Any:
     """What a change of a name goes by, its own rows locked to the end of the body."""
     yield (Append(LEASE, [(name, FOR_EVER, 0)]),)
-    keys: list[Row] = [(name,), *([(slot,)] if slot is not None else [])]
+    names = [name, *([slot] if slot is not None else [])]
+    keys: list[Row] = [(key,) for key in names]
     ((lease,), found, nodes) = yield (
         Cas(LEASE, [((name,), {}, {"asked": DbNow()})]),
         Query(OWNER, on=("name",), keys=keys, lock="update", order=("name",)),
         Query(NODE),
     )
-    rows = {key: OwnerRow(key, NOBODY, 0, 0) for (key,) in keys} | {row[0]: OwnerRow.of(row) for row in found}
+    rows = {key: OwnerRow(key, NOBODY, 0, 0) for key in names} | {row[0]: OwnerRow.of(row) for row in found}
     return _Locked(rows, {row[0]: NodeRow.of(row) for row in nodes}, int(lease[1]), int(lease[2]))
 
 
@@ -169,5 +170,3 @@ def _freed(rows: Iterable[OwnerRow], incarnation: int) -> tuple[Write, ...]:
     """Nobody's; the epoch goes on, so that whoever had it is refused."""
     puts: list[Row] = [(row.name, NOBODY, 0, above(row.epoch, incarnation)) for row in rows]
     return (Put(OWNER, puts), Put(LEASE, [(row[0], FOR_EVER, 0) for row in puts])) if puts else ()
-
-

@@ -34,7 +34,7 @@ from onefold.store.contract import (
     Write,
 )
 from onefold.terms.errors import Busy, KeyConflict
-from onefold.terms.ids import ActorId, principal_of, principal_text
+from onefold.terms.ids import SLOTS, ActorId, principal_of, principal_text, slot_of
 from onefold.terms.instant import Instant
 
 MAIL = Table(
@@ -51,9 +51,11 @@ MAIL = Table(
         Column("tries", "int"),
         Column("error", "text", null=True),
         Column("at", "int"),
+        Column("slot", "int"),
     ),
     key=("n",),
     serial=True,
+    everywhere=True,
     unique=(("kind", "principal", "key", "event"),),
     index=(("due_at", "n"), ("kind", "principal", "key", "n")),
 )
@@ -112,9 +114,10 @@ def waiting(row: Row) -> Waiting:
     return Waiting(n, ActorId(str(kind), principal_of(str(principal)), str(key)), str(event), str(sender), body, tries)
 
 
-def letter(n: int, to: ActorId, event: str, sender: str, body: bytes, at: int) -> Row:
-    """The row of a letter that is due at once."""
-    return (n, to.kind, principal_text(to.principal), to.key, event, sender, body, at, 0, None, at)
+def letter(n: int, to: ActorId, event: str, sender: str, body: bytes, at: int, slots: int = SLOTS) -> Row:
+    """The row of a letter that is due at once. slots: into how many the store's actors fall."""
+    slot = slot_of(to, slots)
+    return (n, to.kind, principal_text(to.principal), to.key, event, sender, body, at, 0, None, at, slot)
 
 
 def posting(row: Row, digest: bytes | None = None) -> Body[bool]:
@@ -151,14 +154,19 @@ def posting(row: Row, digest: bytes | None = None) -> Body[bool]:
     return body
 
 
-def due(now: int, limit: int) -> Query:
-    """Letters that may be tried, oldest first."""
-    return Query(MAIL, where=(("due_at", "<=", now),), order=("due_at", "n"), limit=limit)
+def due(now: int, limit: int, slots: Sequence[int] | None = None) -> Query:
+    """Letters that may be tried, oldest first; with `slots`, to actors in these."""
+    return Query(MAIL, where=(("due_at", "<=", now), *_in(slots)), order=("due_at", "n"), limit=limit)
 
 
-def soonest() -> Query:
-    """The letter that is due next."""
-    return Query(MAIL, where=(("due_at", "null", False),), order=("due_at", "n"), limit=1)
+def soonest(slots: Sequence[int] | None = None, after: int | None = None) -> Query:
+    """The letter that is due next; with `after`, of those that are due later than that."""
+    when: Condition = ("due_at", "null", False) if after is None else ("due_at", ">", after)
+    return Query(MAIL, where=(when, *_in(slots)), order=("due_at", "n"), limit=1)
+
+
+def _in(slots: Sequence[int] | None) -> tuple[Condition, ...]:
+    return () if slots is None else (("slot", "in", tuple(slots)),)
 
 
 def parked() -> Query:

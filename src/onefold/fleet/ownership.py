@@ -30,6 +30,7 @@ from onefold.store.contract import (
     Row,
     Schema,
     Table,
+    Value,
 )
 from onefold.terms.ids import ActorId, join
 
@@ -128,9 +129,7 @@ class Seen:
     def alive(self, name: str, incarnation: int) -> bool:
         """Whether this life of a node goes on, as far as was seen."""
         node = self.nodes.get(name)
-        return (
-            node is not None and node.incarnation == incarnation and node.state != CLOSED and node.until > self.now
-        )
+        return node is not None and node.incarnation == incarnation and node.state != CLOSED and node.until > self.now
 
 
 def slot_name(slot: int) -> str:
@@ -198,8 +197,7 @@ def renewing(me: Me, lease_ms: int, state: str) -> Body[int | None]:
     """Live on. The store's clock; None where this life was closed."""
 
     def body() -> Any:
-        set_ = {"until": DbNow(lease_ms), "state": state}
-        ((after,),) = yield (Cas(NODE, [((me.name,), {"incarnation": me.incarnation, "state": state}, set_)]),)
+        ((after,),) = yield (_lives(me, state, {"until": DbNow(lease_ms)}),)
         return Last((), None if after is None else NodeRow.of(after).until - lease_ms)
 
     return body
@@ -209,9 +207,7 @@ def telling(me: Me, before: str, state: str) -> Body[bool]:
     """Tell the others: leaving, or closed."""
 
     def body() -> Any:
-        ((after,),) = yield (
-            Cas(NODE, [((me.name,), {"incarnation": me.incarnation, "state": before}, {"state": state})]),
-        )
+        ((after,),) = yield (_lives(me, before, {"state": state}),)
         return Last((), after is not None)
 
     return body
@@ -221,9 +217,8 @@ def closing(me: Me, lease_ms: int, names: Sequence[str]) -> Body[list[str]]:
     """Close the rows of nodes whose lease is over by the store's clock. Which they are; none where this life is over."""
 
     def body() -> Any:
-        mine = {"incarnation": me.incarnation, "state": LIVE}
         ((after,), rows) = yield (
-            Cas(NODE, [((me.name,), mine, {"until": DbNow(lease_ms)})]),
+            _lives(me, LIVE, {"until": DbNow(lease_ms)}),
             Query(NODE, on=("name",), keys=[(name,) for name in names], lock="update", skip_locked=True),
         )
         if after is None:
@@ -234,6 +229,11 @@ def closing(me: Me, lease_ms: int, names: Sequence[str]) -> Body[list[str]]:
         return Last((Put(NODE, closed),) if closed else (), [row.name for row in over])
 
     return body
+
+
+def _lives(me: Me, state: str, values: Mapping[str, Value]) -> Cas:
+    """Set these of this life's row, if it goes on and is in that state."""
+    return Cas(NODE, [((me.name,), {"incarnation": me.incarnation, "state": state}, values)])
 
 
 # --- names -----------------------------------------------------------------------------------------
@@ -276,18 +276,18 @@ def taking(me: Me, names: Mapping[str, int], incarnation: int) -> Body[dict[str,
     return body
 
 
-def handing(me: Me, names: Mapping[str, tuple[int, Me]], incarnation: int) -> Body[list[str]]:
-    """Hand names over, each held under an epoch, each to a life of another node. Which were still this node's."""
+def handing(me: Me, names: Mapping[str, tuple[int, Me]], incarnation: int) -> Body[list[OwnerRow]]:
+    """Hand names over, each held under an epoch, each to a life of another node. The rows of those that were handed."""
 
     def body() -> Any:
         keys: list[Row] = [(name,) for name in names]
         (rows,) = yield (Query(OWNER, on=("name",), keys=keys, lock="update"),)
         ours = [row for row in map(OwnerRow.of, rows) if row.belongs(me) and row.epoch == names[row.name][0]]
-        puts: list[Row] = []
+        after = []
         for row in ours:
             to = names[row.name][1]
-            puts.append((row.name, to.name, to.incarnation, above(row.epoch, incarnation)))
-        return Last(_puts(puts), [row.name for row in ours])
+            after.append(OwnerRow(row.name, to.name, to.incarnation, above(row.epoch, incarnation)))
+        return Last(_puts([row.row for row in after]), after)
 
     return body
 

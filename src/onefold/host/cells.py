@@ -18,19 +18,20 @@ from onefold.cell.module import BEGIN, Cells, checked, everything, refused
 from onefold.cell.numbers import earlier, numbered
 from onefold.cell.shape import Shape
 from onefold.cell.words import Call, Capture, Ended, Event, Record, Retire, Spawn, Told, Turn
-from onefold.fleet.mailbox import MAIL, Posted, Waiting, letter, posting
+from onefold.fleet.mailbox import MAIL, Posted, letter, posting
+from onefold.fleet.wire import Sent
 from onefold.host.caller import Caller
 from onefold.host.core import MAIN, Core
+from onefold.host.deciding import decided
 from onefold.host.gates import Gates
-from onefold.host.modules import Page, decided
-from onefold.host.postman import Postman
+from onefold.host.modules import Page
 from onefold.program.calling import raised
 from onefold.program.handles import Handles
 from onefold.program.monty import Interpreter
 from onefold.program.source import read as parsed
 from onefold.program.words import LIMITS, OneCall, Statements, Stopped
 from onefold.store.contract import AuthorSpace, Done, Last, Refused, Row, Table
-from onefold.terms.codec import Json, canonical, digest, parse
+from onefold.terms.codec import Json, canonical, digest
 from onefold.terms.errors import BadArguments, Contended, Fault, NotFound, OutcomeUnknown
 from onefold.terms.ids import ActorId, check_text, door_id
 from onefold.terms.instant import moment
@@ -50,13 +51,20 @@ class Seen:
 class CellVerbs:
     """Verbs on cells. `holder` is whoever has custody of it; None for a borrow."""
 
-    def __init__(self, core: Core, chance: Callable[[int], bytes], actors: Callable[..., Awaitable[Page[Any]]]) -> None:
+    def __init__(
+        self,
+        core: Core,
+        chance: Callable[[int], bytes],
+        actors: Callable[..., Awaitable[Page[Any]]],
+        posted: Callable[[ActorId], None],
+    ) -> None:
+        """`posted` is told of each letter that is in its box."""
         self._core = core
         self._chance = chance
         self._actors = actors
         self._gates = Gates()
         self._interpreter = Interpreter()
-        self.postman = Postman(core.clock, partial(core.space, MAIN), self._deliver)
+        self._posted = posted
 
     def close(self) -> None:
         """End the workers that run programs."""
@@ -114,16 +122,24 @@ class CellVerbs:
         self._read(at, source)
         space = await self._core.space(MAIN)
         row = letter(
-            space.mint(MAIL), at, door_id(key), caller.name, canonical({"program": source}), self._core.clock.now()
+            space.mint(MAIL),
+            at,
+            door_id(key),
+            caller.name,
+            canonical({"program": source}),
+            self._core.clock.now(),
+            self._core.slots,
         )
         outcome = await space.transact(posting(row, digest(canonical(["program", source]))))
         if isinstance(outcome, Refused):
             raise outcome.error
         if not isinstance(outcome, Done):
             raise OutcomeUnknown(key)
-        self.postman.post(at)
+        self._posted(at)
+        router = self._core.router
+        owner = None if router is None else router.told(at)
         self._core.point("before-reply")
-        return Posted(key)
+        return Posted(key, owner)
 
     async def read(self, shape: str, id: str, *, caller: Caller) -> Seen:
         """The committed record. Raises: NotFound where it never was, or was retired."""
@@ -164,13 +180,20 @@ class CellVerbs:
     async def evict(self, shape: str, id: str, *, caller: Caller) -> str:
         """ "evicted" from memory, or "absent" there. What it owns is kept; one in a turn finishes it first."""
         at = self._cell(shape, id, caller)
+        if self._core.router is not None:
+            return await self._core.router.evict(at, partial(self.evict_here, at))
+        return await self.evict_here(at)
+
+    async def evict_here(self, at: ActorId) -> str:
+        """As `evict`, of an actor of this process."""
         await self._gates.open(at)
         return "evicted" if self._core.node.evict(at) else "absent"
 
     async def take(self, shape: str, id: str, *, caller: Caller, holder: object) -> None:
-        """Custody: from now on nobody else has a turn of it. Begins it where it is not there."""
+        """Custody: from now on nobody else has a turn of it. Begins it where it is not there. Raises: OwnedElsewhere."""
         caller.need("call", "opening a cell")
         at = self._cell(shape, id, caller)
+        await self._core.node.activate(at)
         await self._gates.take(at, holder)
         try:
             await self._fold(at, Spawn(self._key(None), id), ["spawn"], holder)
@@ -201,11 +224,6 @@ class CellVerbs:
 
     # --- inside ---------------------------------------------------------------------------------
 
-    async def _deliver(self, mail: Waiting) -> None:
-        """One letter as a turn. Its row goes with the turn's commit."""
-        program = parse(mail.body, "a letter")["program"]
-        await self._program(mail.to, program, mail.event[2:], None, (MAIL, (mail.n,)))
-
     def _read(self, at: ActorId, source: str) -> OneCall | Statements:
         """Raises: BadArguments, ParseFailed, UnknownCall, LimitHit."""
         if not isinstance(source, str):
@@ -216,21 +234,39 @@ class CellVerbs:
             raise failed({"kind": program.kind, **program.told, "ran": program.ran, "of": program.of})
         return program
 
-    async def _program(
+    async def _program(self, at: ActorId, source: str, key: str, holder: Any) -> Turn:
+        router = self._core.router
+        here = partial(self._programmed, at, source, key, holder)
+        if router is None:
+            return self._turn(self._shape(at.kind), await here())
+        self._read(at, source)  # what is no program goes nowhere
+        sent = Sent(at, door_id(key), digest(canonical(["program", source])), {"program": source})
+        return self._turn(self._shape(at.kind), await router.program(sent, here))
+
+    async def programmed(self, sent: Sent, takes: tuple[Table, Row] | None) -> Told:
+        """A program that was sent here, as a turn of a cell of this process."""
+        return await self._programmed(sent.at, sent.word["program"], sent.event[2:], None, takes)
+
+    async def _programmed(
         self, at: ActorId, source: str, key: str, holder: Any, takes: tuple[Table, Row] | None = None
-    ) -> Turn:
+    ) -> Told:
+        self._core.node.mine(at)
         known, program, content = self._shape(at.kind), self._read(at, source), ["program", source]
         if isinstance(program, OneCall):
             event = Call(key, at.key, program.name, dict(program.arguments))
-            return self._turn(known, await self._fold(at, event, content, holder, takes))
+            return await self._folded(at, event, content, holder, takes)
         alone = holder if holder is not None else object()
         async with self._gates.held(at, alone):
             while True:
                 ended = await self._ended(at, known, program, key)
                 try:
-                    return self._turn(known, await self._fold(at, ended, content, alone, takes))
+                    return await self._folded(at, ended, content, alone, takes)
                 except Contended:
                     continue  # a turn that had passed the gate before was committed meanwhile
+
+    async def opened(self, at: ActorId) -> None:
+        """Return when nobody has the cell for himself."""
+        await self._gates.open(at)
 
     def _shape(self, name: str) -> Shape:
         return self._core.catalog.shape(name)
@@ -246,15 +282,21 @@ class CellVerbs:
         record: Record = await self._core.node.read(at)
         return record
 
-    async def _fold(
-        self, at: ActorId, event: Event, content: Json, holder: Any, takes: tuple[Table, Row] | None = None
-    ) -> Told:
-        """One fold, its reply. What it is told by is `content`: a program is the same one whatever it came to."""
+    async def _fold(self, at: ActorId, event: Event, content: Json, holder: Any) -> Told:
+        """One fold, its reply, wherever the cell is."""
         await self._gates.open(at, holder)
-        decide = self._core.node.kind(at.kind).module.decide
-        told: Told = await self._core.node.fold(
-            at, door_id(event.id), digest(canonical(content)), partial(decided, decide, event), takes=takes
-        )
+        decide = partial(decided, self._core.node.kind(at.kind).module.decide, event)
+        told: Told = await self._core.fold(at, door_id(event.id), digest(canonical(content)), event, decide)
+        self._core.point("before-reply")
+        return told
+
+    async def _folded(
+        self, at: ActorId, event: Event, content: Json, holder: Any, takes: tuple[Table, Row] | None
+    ) -> Told:
+        """One fold here. What it is told by is `content`: a program is the same one whatever it came to."""
+        await self._gates.open(at, holder)
+        decide = partial(decided, self._core.node.kind(at.kind).module.decide, event)
+        told: Told = await self._core.node.fold(at, door_id(event.id), digest(canonical(content)), decide, takes=takes)
         self._core.point("before-reply")
         return told
 

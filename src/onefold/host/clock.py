@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Callable
 from typing import Protocol
 
 from onefold.terms.instant import Instant
@@ -24,6 +25,12 @@ class Clock(Protocol):
 
     async def wait(self, until: int | None, woken: asyncio.Event) -> None:
         """Return at `until` (ms), or when `woken` is set, whichever is first. None: when woken."""
+
+
+def boot_ms() -> int:
+    """Milliseconds since the machine started, those in which it slept or this process stood still included."""
+    clock = getattr(time, "CLOCK_BOOTTIME", None)
+    return (time.monotonic_ns() if clock is None else time.clock_gettime_ns(clock)) // 1_000_000  # noqa: TID251 - as below
 
 
 class WallClock:
@@ -47,3 +54,25 @@ class WallClock:
                 await asyncio.wait_for(woken.wait(), min(left, LOOK_AGAIN_MS) / 1000)
             except TimeoutError:
                 continue
+
+
+class StoreClock(WallClock):
+    """The store's clock, which all nodes of a fleet share, whatever their machines say."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._store: Callable[[], int] | None = None  # None: nothing was heard of it yet
+
+    def follow(self, store: Callable[[], int]) -> None:
+        """From now on this is what it shows: also where the machine's own clock was ahead."""
+        if self._store is None:
+            self._last = 0
+        self._store = store
+
+    def now(self) -> Instant:
+        if self._store is None:
+            return super().now()
+        ms = self._store()
+        if ms > self._last:
+            self._last = ms
+        return Instant(self._last)

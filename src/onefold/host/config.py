@@ -18,7 +18,6 @@ from typing import Any
 
 from onefold.host.settings import (
     KNOWN,
-    LATER,
     URL,
     BlobHome,
     Durability,
@@ -37,6 +36,7 @@ PREFIX = "ONEFOLD_"
 STORE = "onefold-data"
 LISTEN = ("127.0.0.1", 8600)
 CAPACITY = 10_000  # residents of one process
+LEASE = 10_000  # ms
 # ONEFOLD_KEY is the command line's bearer; ONEFOLD_SECRET a usual `secret_env`.
 _NOT_SETTINGS = ("key", "secret")
 LEAST_SECRET = 16  # bytes; a shorter one can be guessed faster than links expire
@@ -44,9 +44,14 @@ LEAST_SECRET = 16  # bytes; a shorter one can be guessed faster than links expir
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """How many actors this process keeps resident."""
+    """How many actors this process keeps resident. name: with one it is a node of a fleet. advertise: where the others
+    reach it. lease: how long it lives without renewing, in milliseconds.
+    """
 
     capacity: int = CAPACITY
+    name: str | None = None
+    advertise: str | None = None
+    lease: int = LEASE
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +110,7 @@ class Config:
     listen: tuple[str, int] = LISTEN
     public_url: str = "http://127.0.0.1:8600"
     node: Node = Node()
+    slots: int | None = None
     retention: Retention = Retention()
     secret_env: tuple[str, ...] = ()
     smtp: Smtp | None = None
@@ -234,6 +240,8 @@ def _flat(table: Mapping[str, Any], under: str = "") -> Iterator[tuple[str, Any]
         dotted = f"{under}{name}"
         if isinstance(value, Mapping):
             yield from _flat(value, f"{dotted}.")
+        elif dotted == "node":
+            yield "node.name", value
         else:
             yield dotted, value
 
@@ -277,16 +285,14 @@ def _from_text(raw: str) -> Any:
 
 
 def _pattern(name: str) -> str | None:
-    """The name under which KNOWN or LATER has it, with * for a name that people choose."""
+    """The name under which KNOWN has it, with * for a name that people choose."""
     parts = name.split(".")
     if len(parts) == 3 and NAME.fullmatch(parts[1]):
         parts[1] = "*"
     if len(parts) == 2 and parts[0] == "spaces" and NAME.fullmatch(parts[1]):
         parts[1] = "*"
     dotted = ".".join(parts)
-    if dotted in KNOWN:
-        return dotted
-    return next((later for later in LATER if name == later or name.startswith(f"{later}.")), None)
+    return dotted if dotted in KNOWN else None
 
 
 def _layer(where: str, values: Mapping[str, Any], findings: list[Finding]) -> dict[str, Any]:
@@ -297,8 +303,6 @@ def _layer(where: str, values: Mapping[str, Any], findings: list[Finding]) -> di
         try:
             if pattern is None:
                 raise Wrong(f"there is no such setting{hint(name, NAMED)}")
-            if pattern in LATER:
-                raise Wrong("this version does not know what to do with it yet; leave it out")
             good[name] = KNOWN[pattern](value)
         except Wrong as wrong:
             findings.append(Finding(f"{where}: {name}", str(wrong)))
@@ -332,8 +336,7 @@ def _build(merged: Mapping[str, Any], file: Path | None, environ: Mapping[str, s
     for name in alerts:
         if name not in people and name not in refused and not URL.fullmatch(name):
             findings.append(Finding("alerts", f"{name!r} is neither one of [people] nor an address"))
-    smtp = {part: merged[f"smtp.{part}"] for part in ("url_env", "from") if f"smtp.{part}" in merged}
-    if smtp:
+    if smtp := {part: merged[f"smtp.{part}"] for part in ("url_env", "from") if f"smtp.{part}" in merged}:
         _needs(smtp, "smtp", ("url_env", "from"), findings)
     if findings:
         raise LoadRefused(findings)
@@ -346,7 +349,8 @@ def _build(merged: Mapping[str, Any], file: Path | None, environ: Mapping[str, s
         blobs=known("blobs", "database"),
         listen=listen,
         public_url=known("public_url", f"http://{f'[{host}]' if ':' in host else host}:{port}"),
-        node=Node(known("node.capacity", CAPACITY)),
+        node=Node(**{part.name: known(f"node.{part.name}", part.default) for part in fields(Node)}),
+        slots=known("slots", None),
         retention=Retention(**{kept.name: known(f"retention.{kept.name}", None) for kept in fields(Retention)}),
         secret_env=known("secret_env", ("ONEFOLD_SECRET",) if environ.get("ONEFOLD_SECRET") else ()),
         smtp=Smtp(smtp["url_env"], smtp["from"]) if smtp else None,
@@ -360,8 +364,16 @@ def _build(merged: Mapping[str, Any], file: Path | None, environ: Mapping[str, s
     )
 
 
+def _of_fleets(merged: Mapping[str, Any]) -> list[Finding]:
+    """What only a node of a fleet may say."""
+    told = "is of a fleet; give this process a `node.name`, or leave it out"
+    named = [] if "node.name" in merged else ["slots", "node.advertise", "node.lease"]
+    return [Finding(name, told) for name in named if name in merged]
+
+
 def _spaces(merged: Mapping[str, Any], findings: list[Finding]) -> dict[str, str]:
-    """Which spaces are moved, and where; what does not go together of where things lie is found."""
+    """Which spaces are moved, and where; what does not go together of where things lie, and whose they are, is found."""
+    findings += _of_fleets(merged)
     spaces = {name.partition(".")[2]: store for name, store in merged.items() if name.startswith("spaces.")}
     store = merged.get("store", STORE)
     if "main" in spaces:

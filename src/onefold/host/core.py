@@ -10,16 +10,22 @@ from __future__ import annotations
 import logging
 from collections.abc import Awaitable, Callable, Container, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from onefold.actuators.declare import Actuator
 from onefold.actuators.executing import Actor, run_pass
 from onefold.actuators.words import PassEnded
+from onefold.fleet.mailbox import MAIL, Waiting
+from onefold.fleet.standing import Standing
+from onefold.fleet.wire import Sent, boxed
 from onefold.host.catalog import Catalog
 from onefold.host.clock import Clock
 from onefold.host.config import Config
+from onefold.host.deciding import Deciding
 from onefold.host.driver import Driver
+from onefold.host.postman import Postman
 from onefold.host.publishing import publisher
 from onefold.host.sender import Sender
 from onefold.host.settings import on_postgres
@@ -33,17 +39,20 @@ from onefold.kernel.tables import KERNEL, OWED, TURN
 from onefold.node.batch import Beside
 from onefold.node.blobs import Blobs, Noted
 from onefold.node.home import Home
-from onefold.node.node import Node
+from onefold.node.node import Decide, Node
 from onefold.node.resident import Resident
 from onefold.reflex.tables import LEDGER
-from onefold.store.contract import AuthorSpace, Query, Row, Schema, World
+from onefold.store.contract import AuthorSpace, Query, Row, Schema, Table, World
 from onefold.store.folder import Folder as Files
 from onefold.terms.codec import digest
-from onefold.terms.errors import OnefoldError
-from onefold.terms.ids import ActorId
+from onefold.terms.errors import BadArguments, Fault, OnefoldError
+from onefold.terms.ids import SLOTS, ActorId
 
 MAIN = "main"
 log = logging.getLogger("onefold.host")
+
+if TYPE_CHECKING:
+    from onefold.host.routing import Router
 
 
 def nowhere(point: str) -> None:
@@ -126,15 +135,18 @@ class Core:
         point: Callable[[str], None] = nowhere,
         stand_in: StandIn | None = None,
         run_pass: Passing = run_pass,
+        standing: Standing | None = None,
     ) -> None:
         """`point` is called by name where a crash must lose nothing: before-send, after-send, step-returned,
-        before-reply. The store has points of its own. stand_in, run_pass: for tests.
+        before-reply. The store has points of its own. stand_in, run_pass: for tests. standing: in a fleet.
         """
         self.config = config
         self.catalog = catalog
         self.world = world
         self.clock = clock
-        self.node = Node(clock.now, self, config.node.capacity)
+        self.standing = standing
+        self.router: Router | None = None
+        self.node = Node(clock.now, self, config.node.capacity, standing)
         self.ports: dict[str, Port[Any, Any] | Local] = dict(catalog.ports)
         self.point = point
         self.stand_in = stand_in
@@ -146,10 +158,16 @@ class Core:
         self.windows = windows_of(catalog, config.retention.ids)
         self.blobs: dict[str, Blobs] = {}
         self.noted = Noted()
-        self.driver = Driver(clock, self.node, lambda: self.places)
+        self.driver = Driver(clock, self.node, lambda: self.places, self.ours)
+        self.singles: Callable[[], Sequence[ActorId]] = tuple  # actors owned apart from their slots
+        self.postman = Postman(clock, partial(self.space, MAIN), self._carried, self.ours, self._apart)
         self.closing: list[Callable[[], Awaitable[None]]] = []  # what runs beside, and must end before the store does
+        self.last: list[Callable[[], Awaitable[None]]] = []  # once nothing is on its way any more
         self.beside_idle: list[Callable[[], bool]] = []
         self.heard: list[Heard] = []
+        self.programs: Callable[[Sent, tuple[Table, Row] | None], Awaitable[Any]] = _no_cells
+        self.evicts: Callable[[ActorId], Awaitable[str]] = _absent
+        self.admits: Callable[[ActorId], Awaitable[None]] = _anybody  # waits while somebody has a cell for himself
         self.looks: list[Callable[[ActorId], None]] = []  # told that an actor may be otherwise than they saw
 
     def keep(
@@ -209,6 +227,11 @@ class Core:
         return filled(word, {digest: await self.fetch(at, digest) for digest in aside}) if aside else word
 
     @property
+    def slots(self) -> int:
+        """Into how many the store's actors fall."""
+        return SLOTS if self.standing is None else self.standing.slots
+
+    @property
     def quiet(self) -> bool:
         """Whether nothing moves: no turn, no send, no alarm that is due."""
         idle = self.sender.idle and self.node.idle and self.driver.quiet
@@ -224,6 +247,8 @@ class Core:
             await close()
         await self.sender.close(grace_s)
         await self.node.settled()
+        for close in self.last:
+            await close()
         await self.world.close()
 
     async def abandon(self) -> None:
@@ -233,6 +258,39 @@ class Core:
             await close()
         await self.sender.close(0)
         self.world.abandon()
+
+    def fold(self, at: ActorId, event: str, told: bytes, word: Any, decide: Decide, **more: Any) -> Awaitable[Any]:
+        """`Node.fold` of what came from outside, wherever the actor is. `word`: the event that `decide` is about."""
+        if self.router is None:
+            return self.node.fold(at, event, told, decide, **more)
+        return self.router.fold(at, event, told, word, decide, **more)
+
+    async def received(self, sent: Sent, takes: tuple[Table, Row] | None = None) -> tuple[Any, bool]:
+        """A turn that another node or a letter brought, of an actor of this process: its reply, and whether it was given
+        before. Raises: OwnedElsewhere, and what its turn raises.
+        """
+        module = self.node.kind(sent.at.kind).module
+        if sent.is_program:
+            return await self.programs(sent, takes), False
+        event = module.codecs.event.from_json(sent.word)
+        await self.admits(sent.at)
+        deciding = Deciding(module.decide, event)
+        reply = await self.node.fold(sent.at, sent.event, sent.digest, deciding, takes=takes)
+        return reply, not deciding.asked
+
+    async def _carried(self, mail: Waiting) -> None:
+        """One letter as a turn. Its row goes with the turn's commit."""
+        await self.received(boxed(mail.to, mail.event, mail.body), (MAIL, (mail.n,)))
+
+    def _apart(self) -> Sequence[ActorId]:
+        return self.singles()
+
+    def ours(self) -> Sequence[int] | None:
+        """The slots whose alarms and letters are this process's; None: all there are."""
+        if self.standing is None:
+            return None
+        held = self.standing.held_slots()
+        return held if len(held) < self.standing.slots else None
 
     async def once_more(self, at: ActorId, row: Outstanding) -> None:
         """A person wants a parked row tried again. One that another person has just taken up is theirs."""
@@ -244,7 +302,9 @@ class Core:
     # --- told by the node -------------------------------------------------------------------
 
     def send(self, resident: Resident, item: Outstanding) -> None:
-        self.sender.send(resident, item)
+        hold = resident.hold
+        if hold is None or (not hold.leaving and self.node.holds(resident)):
+            self.sender.send(resident, item)  # else whoever has the actor next sends it
 
     def gave_up(self, at: ActorId) -> None:
         for told in self.looks:
@@ -264,3 +324,15 @@ class Core:
             log.warning("the snapshot of %s %s is too large for a row: it wakes from an older one", at.kind, at.key)
         for heard in self.heard:
             heard(resident, folded)
+
+
+async def _no_cells(sent: Sent, takes: tuple[Table, Row] | None) -> Any:
+    raise BadArguments([Fault("program", "there are no cells here to run it", sent.at.kind)])
+
+
+async def _absent(at: ActorId) -> str:
+    return "absent"
+
+
+async def _anybody(at: ActorId) -> None:
+    """Nobody has it for himself."""

@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any
 
 from onefold.host.core import Core
-from onefold.host.modules import decided
+from onefold.host.deciding import decided
 from onefold.kernel.module import Module
 from onefold.kernel.port import DELIVER, Port, Posting, Standing, Step
 from onefold.terms.codec import digest
@@ -45,6 +45,6 @@ def deliver_port(core: Core, module: AnyModule) -> Port[Any, Any]:
         at = ActorId(module.name, step.principal, check_text(module.key(event), "key"))
         told = digest(codecs.event.slim(event))
         decide = core.node.kind(module.name).module.decide
-        return await core.node.fold(at, delivered_id(step.key), told, partial(decided, decide, event))
+        return await core.fold(at, delivered_id(step.key), told, event, partial(decided, decide, event))
 
     return Standing(DELIVER + module.name, deliver, codecs.event, codecs.reply)

@@ -17,8 +17,8 @@ from typing import Protocol
 from onefold.host.clock import Clock
 from onefold.kernel.tables import ALARM
 from onefold.node.node import Node
-from onefold.store.contract import Each, Query
-from onefold.terms.errors import OnefoldError, WaitsForCode
+from onefold.store.contract import Condition, Each, Query
+from onefold.terms.errors import OnefoldError, OwnedElsewhere, WaitsForCode
 from onefold.terms.ids import ActorId
 
 AT_ONCE = 512  # alarms a look, for each kind: as many as one commit takes
@@ -45,20 +45,32 @@ class Where(Protocol):
     async def look(self, query: Query) -> Sequence[tuple[object, ...]]: ...
 
 
-def due(kinds: Sequence[str], now: int, k: int = AT_ONCE) -> Query:
-    """The first `k` alarms of each kind that are due at `now`."""
-    return Query(ALARM, where=(("at", "<=", now),), each=Each("kind", kinds, k), order=("at",))
+def due(kinds: Sequence[str], now: int, k: int = AT_ONCE, slots: Sequence[int] | None = None) -> Query:
+    """The first `k` alarms of each kind that are due at `now`; with `slots`, of actors in these."""
+    return Query(ALARM, where=(("at", "<=", now), *_in(slots)), each=Each("kind", kinds, k), order=("at",))
 
 
-def soonest(kinds: Sequence[str]) -> Query:
+def soonest(kinds: Sequence[str], slots: Sequence[int] | None = None) -> Query:
     """The soonest alarm of each kind. Unknown kinds wait, and never stand in front."""
-    return Query(ALARM, where=(("at", "null", False),), each=Each("kind", kinds, 1), order=("at",))
+    return Query(ALARM, where=(("at", "null", False), *_in(slots)), each=Each("kind", kinds, 1), order=("at",))
+
+
+def _in(slots: Sequence[int] | None) -> tuple[Condition, ...]:
+    return () if slots is None else (("slot", "in", tuple(slots)),)
 
 
 class Driver:
     """Rings alarms when they are due. `spaces` is asked anew at each beat, since spaces come and go."""
 
-    def __init__(self, clock: Clock, node: Node, spaces: Callable[[], Iterable[Where]]) -> None:
+    def __init__(
+        self,
+        clock: Clock,
+        node: Node,
+        spaces: Callable[[], Iterable[Where]],
+        slots: Callable[[], Sequence[int] | None] = lambda: None,
+    ) -> None:
+        """`slots`: whose alarms are this process's to ring; None: all."""
+        self._slots = slots
         self._clock = clock
         self._node = node
         self._spaces = spaces
@@ -101,6 +113,13 @@ class Driver:
             self._quiet.clear()
             self._woken.set()
 
+    def look(self) -> None:
+        """Look at every space again: other actors are this process's now."""
+        self._left_out.clear()
+        self._next.clear()
+        self._quiet.clear()
+        self._woken.set()
+
     @property
     def next_due(self) -> int | None:
         """The soonest alarm known, in ms; None when none is set. The beat is none."""
@@ -140,7 +159,8 @@ class Driver:
         """Learn when the next alarm of one space is due, and ring all that are. A space at rest is asked once."""
         try:
             while not self._stopping:
-                found = await where.look(soonest(where.kinds))
+                slots = self._slots()
+                found = await where.look(soonest(where.kinds, slots))
                 if self._said and self._said.pop(f"the alarms of {where.name}", None) is not None:
                     log.warning("the alarms of %s can be read again", where.name)
                 at = min((int(row[_AT]) for row in found), default=None)  # type: ignore[call-overload]
@@ -149,7 +169,7 @@ class Driver:
                     return
                 self._next[where.name] = now + AFTER_FAULT_MS
                 self._left_out = {who: until for who, until in self._left_out.items() if until > now}
-                rows = await where.look(due(where.kinds, now, AT_ONCE + len(self._left_out)))
+                rows = await where.look(due(where.kinds, now, AT_ONCE + len(self._left_out), slots))
                 by_kind = self._by_kind(rows)
                 if not by_kind or not await self._ring(by_kind):
                     await self._behind(where, now, AFTER_FAULT_MS if by_kind else BEAT_MS)
@@ -165,7 +185,7 @@ class Driver:
         was rung that late.
         """
         self._next[where.name] = now + most  # a commit that arms an earlier one while this asks is heard
-        found = await where.look(due(where.kinds, now + most, AT_ONCE + len(self._left_out)))
+        found = await where.look(due(where.kinds, now + most, AT_ONCE + len(self._left_out), self._slots()))
         for row in found:
             at = int(row[_AT])  # type: ignore[call-overload]
             if at > now and (str(row[_KIND]), row[_ACTOR]) not in self._left_out:
@@ -203,6 +223,8 @@ class Driver:
         try:
             await self._node.ring(await self._node.activate(at))
             return True
+        except OwnedElsewhere:
+            pass  # whoever owns it rings it
         except WaitsForCode as fault:
             self._say(f"the alarm of {at.kind} {at.key}", f"waits: {fault}")
         except OnefoldError as fault:

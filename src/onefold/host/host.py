@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from onefold.actuators.executing import run_pass
 from onefold.actuators.tables import RUNS, beside
+from onefold.fleet.mailbox import MAILS
 from onefold.host.approvals import ApprovalVerbs, asking
 from onefold.host.blobs import BlobJanitor, BlobVerbs
 from onefold.host.caller import Caller
@@ -36,6 +37,7 @@ from onefold.host.reflexes import ReflexVerbs
 from onefold.host.reflexing import Reflexing
 from onefold.host.rerunning import RerunVerbs
 from onefold.host.runs import RunVerbs
+from onefold.host.settings import on_postgres
 from onefold.host.sweep import Janitor, SweepVerbs
 from onefold.kernel.alarm import soonest as soonest_of
 from onefold.kernel.port import Port, Posting, StandIn
@@ -49,6 +51,8 @@ from onefold.terms.errors import Finding, LoadRefused, NotFound, OnefoldError
 if TYPE_CHECKING:
     from onefold.cell.module import Cells
     from onefold.host.cells import CellVerbs
+    from onefold.host.enlisting import Enlisted
+    from onefold.host.fleet import Fleet
 
 _PLACE = re.compile(r"-?[0-9]{1,19}")  # not isdigit, which takes a raised two; a row's number may be below zero
 COUNTED_MS = 5_000  # how old the count of what is parked may be in an answer to a probe
@@ -73,25 +77,34 @@ class Host(
         twice: bool = False,
         stand_in: StandIn | None = None,
         run_pass: Passing = run_pass,
+        member: Enlisted | None = None,
     ) -> None:
-        """twice: the functions of modules are run twice and compared. stand_in, run_pass: for tests."""
+        """twice: the functions of modules are run twice and compared. stand_in, run_pass: for tests.
+        member: of a fleet.
+        """
         self.config = config
         self.catalog = catalog
         self.clock = clock
-        self._core = Core(config, catalog, world, clock, point, stand_in, run_pass)
+        self._core = Core(
+            config, catalog, world, clock, point, stand_in, run_pass, None if member is None else member.standing
+        )
         self._twice = twice
         self._secrets = signing
         self._chance = chance
         self._live = Live(clock)
         self._reflexing = Reflexing(self._core, self._live, self.start, self.run_send, self._post)
         self._counted = (-COUNTED_MS, 0)
+        self.fleet: Fleet | None = None if member is None else member.fleet(self._core, signing)
 
     @cached_property
     def cells(self) -> CellVerbs:
         """The verbs on cells. That room is loaded by whoever asks first."""
         from onefold.host.cells import CellVerbs
 
-        return CellVerbs(self._core, self._chance, self.actors)
+        core = self._core
+        verbs = CellVerbs(core, self._chance, self.actors, core.postman.post)
+        core.programs, core.evicts, core.admits = verbs.programmed, verbs.evict_here, verbs.opened
+        return verbs
 
     async def _post(self, shape: str, id: str, source: str, *, key: str, caller: Caller) -> Any:
         return await self.cells.post(shape, id, source, key=key, caller=caller)
@@ -125,33 +138,39 @@ class Host(
         core.ports.update(standing_ports(core, modules, posts))
         core.ports.update(self._ports_to_cells())
         schemas, ready = _of_cells(self.catalog.cells)
+        shared = _of_fleet() if core.standing is not None else (MAILS,) if self.catalog.cells else ()
         core.keep(
             MAIN,
             [*modules, *self.catalog.cells.values(), alerting(self.config.alerts)],
-            schemas=(RECKONINGS, LEDGER, *schemas),
+            schemas=(RECKONINGS, LEDGER, *schemas, *shared),
             ready=ready,
             resting={module.name for module in modules if module.mostly_sleeps},
             windows=core.windows,
         )
-        for actuator in self.catalog.actuators.values():
-            core.keep(
-                actuator.name,
-                [actuator.module],
-                schemas=(RUNS,),
-                beside={actuator.name: beside},
-                resting={actuator.name},
-                ready=_migrating(actuator.migrations),
-            )
+        self._keep_actuators((RUNS, *shared) if on_postgres(self.config.store) else (RUNS,))
         self._open_runs()
         reckoning = self._beside()
         core.heard += [self._live.heard, self._reflexing.heard]
         core.beside_idle.append(lambda: self._reflexing.quiet)
         await core.space(MAIN)
+        if self.fleet is not None:
+            await self.fleet.open()
         await self._reflexing.open()
         core.start()
         reckoning.start(modules)
-        if self.catalog.cells:
+        if self.catalog.cells or self.fleet is not None:
             self._begin_mail()
+
+    def _keep_actuators(self, schemas: Sequence[Schema]) -> None:
+        for actuator in self.catalog.actuators.values():
+            self._core.keep(
+                actuator.name,
+                [actuator.module],
+                schemas=schemas,
+                beside={actuator.name: beside},
+                resting={actuator.name},
+                ready=_migrating(actuator.migrations),
+            )
 
     def _ports_to_cells(self) -> dict[str, Port[Any, Any]]:
         if not self.catalog.cells:
@@ -161,7 +180,8 @@ class Host(
         return post_ports(self.cells, self.catalog.cells.values())
 
     def _begin_mail(self) -> None:
-        postman = self.cells.postman
+        _ = self.cells if self.catalog.cells else None  # whoever brings a letter needs its verbs
+        postman = self._core.postman
         self._core.closing.append(postman.stop)
         self._core.beside_idle.append(lambda: postman.idle)
         postman.start()
@@ -201,6 +221,9 @@ class Host(
     async def close(self, grace_s: float = GRACE_S) -> None:
         """Stop cleanly: no new claims, what is on its way finishes within the grace, files are closed."""
         self._live.close()
+        if self.fleet is not None:
+            self._core.last.append(self.fleet.close)
+            await self.fleet.leave(int(grace_s * 1000))
         await self._reflexing.stop(grace_s)
         await self._core.stop(grace_s)
         if "cells" in self.__dict__:
@@ -233,6 +256,8 @@ class Host(
     async def abandon(self) -> None:
         """Let go of everything as a kill would. For tests."""
         self._live.close()
+        if self.fleet is not None:
+            await self.fleet.abandon()
         await self._reflexing.abandon()
         await self._core.abandon()
         if "cells" in self.__dict__:
@@ -295,10 +320,15 @@ def _of_cells(cells: Mapping[str, Cells]) -> tuple[tuple[Schema, ...], Callable[
     if not cells:
         return (), None
     from onefold.cell.numbers import SHAPES
-    from onefold.fleet.mailbox import MAILS
     from onefold.host.cells import number_shapes
 
-    return (SHAPES, MAILS), partial(number_shapes, list(cells.values()))
+    return (SHAPES,), partial(number_shapes, list(cells.values()))
+
+
+def _of_fleet() -> tuple[Schema, ...]:
+    from onefold.fleet.ownership import FLEET
+
+    return (FLEET, MAILS)
 
 
 def _migrating(statements: Sequence[str]) -> Callable[[AuthorSpace], Any]:

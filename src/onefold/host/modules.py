@@ -7,7 +7,7 @@ Was wrong once: reads that folded. A dashboard moved the alarms of whatever it l
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
@@ -16,6 +16,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 from onefold.host.caller import Caller
 from onefold.host.core import Core
+from onefold.host.deciding import Deciding, decided
 from onefold.kernel.alarm import soonest
 from onefold.kernel.module import Module
 from onefold.kernel.prune import PRUNED, Pruned, before, lost, older
@@ -76,21 +77,6 @@ class Delivered(NamedTuple):
     replayed: bool
 
 
-class Deciding:
-    """The decision on an event, as the node asks for it, and whether it did: it does not for an id it knows."""
-
-    __slots__ = ("_decide", "_event", "asked")
-
-    def __init__(self, decide: Callable[[Any, Any, datetime], Any], event: Any) -> None:
-        self._decide = decide
-        self._event = event
-        self.asked = False
-
-    def __call__(self, state: Any, now: datetime) -> Any:
-        self.asked = True
-        return self._decide(state, self._event, now)
-
-
 class ModuleVerbs:
     """Verbs on actors of modules. `_core` is the opened application."""
 
@@ -102,7 +88,7 @@ class ModuleVerbs:
         event_id = door_id(module.event_id(event))
         told = digest(module.codecs.event.slim(event))
         decide = self._core.node.kind(module.name).module.decide
-        reply = await self._core.node.fold(at, event_id, told, partial(decided, decide, event))
+        reply = await self._core.fold(at, event_id, told, event, partial(decided, decide, event))
         self._core.point("before-reply")
         return reply
 
@@ -115,7 +101,7 @@ class ModuleVerbs:
         at = ActorId(found.name, caller.principal, check_text(found.key(event), "key"))
         event_id = door_id(found.event_id(event))
         deciding = Deciding(self._core.node.kind(module).module.decide, event)
-        reply = await self._core.node.fold(at, event_id, digest(written), deciding)
+        reply = await self._core.fold(at, event_id, digest(written), event, deciding)
         self._core.point("before-reply")
         return Delivered(codecs.reply.encode(reply), not deciding.asked)
 
@@ -127,7 +113,7 @@ class ModuleVerbs:
         """{"key", "view", "alarm"}; alarm is absent when none is set."""
         found = self._core.catalog.module(module)
         at = ActorId(found.name, caller.principal, check_text(key, "key"))
-        resident = await self._core.node.activate(at)
+        resident = await self._core.node.seen(at)
         codec = found.codecs.view
         view = found.view(resident.durable)
         shows = fitting(found.name, key, "view", "a view", codec.annotation, lambda: codec.to_json(view))
@@ -138,9 +124,9 @@ class ModuleVerbs:
     async def alarm(self, module: AnyModule, key: str, *, caller: Caller) -> datetime | None:
         """The actor's next alarm, folding it first if it is due."""
         at = ActorId(module.name, caller.principal, check_text(key, "key"))
-        resident = await self._core.node.activate(at)
+        resident = await self._core.node.seen(at)
         due = self._due(resident)
-        if due is not None and due <= self._core.clock.now():
+        if due is not None and due <= self._core.clock.now() and not resident.gone:
             await self._core.node.ring(resident)
             resident = await self._core.node.activate(at)
             due = self._due(resident)
@@ -258,8 +244,3 @@ def _facts(module: AnyModule, key: str, row: Row) -> Sequence[Any]:
         return read_facts(module, row[TURN.at["facts"]])  # type: ignore[arg-type]
     except Unreadable as fact:
         raise WaitsForCode(module.name, key, fact.kind, fact.why) from None
-
-
-def decided(decide: Any, event: Any, state: Any, now: datetime) -> Any:
-    """The decision on an event, as the node asks for it."""
-    return decide(state, event, now)

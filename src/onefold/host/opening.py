@@ -13,6 +13,7 @@ import platform
 import secrets  # noqa: TID251 - minted here, once, and handed down
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
+from typing import TYPE_CHECKING
 
 from onefold.actuators.executing import run_pass
 from onefold.actuators.words import Ask
@@ -32,6 +33,9 @@ from onefold.store.contract import World
 from onefold.terms.errors import BadArguments, Finding, LoadRefused
 
 log = logging.getLogger("onefold")
+
+if TYPE_CHECKING:
+    from onefold.host.enlisting import Enlisted
 
 
 async def open_host(
@@ -56,8 +60,8 @@ async def open_host(
 
     Raises: LoadRefused, StoreLocked, StoreRolledBack, StoreTooNew, StoreUnavailable.
     """
-    known = catalog(parts, config.people, title)
-    ticking = clock if clock is not None else WallClock()
+    known, member = catalog(parts, config.people, title), _enlisted(config, clock)
+    ticking = clock or (member.clock if member else WallClock())
     stands_on = world or make_world(config, ticking, accept_rollback=accept_rollback, failpoint=failpoint)
     host = Host(
         config,
@@ -70,6 +74,7 @@ async def open_host(
         twice=twice,
         stand_in=stand_in,
         run_pass=run_pass,
+        member=member,
     )
     try:
         reaching = _reaching(host, config, ticking, say or _log, show_links=show_links)
@@ -80,9 +85,24 @@ async def open_host(
             outward=partial(_outward, config, known, host.signing, ticking, reaching),
         )
     except BaseException:
-        await stands_on.close()
+        await _let_go(host, stands_on)
         raise
     return host
+
+
+async def _let_go(host: Host, world: World) -> None:
+    """Of what was opened so far."""
+    if host.fleet is not None:
+        await host.fleet.abandon()
+    await world.close()
+
+
+def _enlisted(config: Config, clock: Clock | None) -> Enlisted | None:
+    if config.node.name is None:
+        return None
+    from onefold.host.enlisting import enlisted  # only a fleet pays for it
+
+    return enlisted(config, clock, lambda: make_world(config, WallClock(), part="lease"))
 
 
 def make_world(
@@ -91,9 +111,13 @@ def make_world(
     *,
     accept_rollback: bool = False,
     failpoint: Callable[[str], None] | None = None,
+    part: str = "",
 ) -> World:
-    """The store that the settings name, and those of the spaces that they move. Raises: LoadRefused."""
-    make = partial(_world, config, clock, accept_rollback, failpoint)
+    """The store that the settings name, and those of the spaces that they move. `part`: of a node, as the server is told.
+
+    Raises: LoadRefused.
+    """
+    make = partial(_world, config, clock, accept_rollback, failpoint, part)
     main = make("store", config.store)
     worlds = {config.store: main}
     for name, store in config.spaces.items():
@@ -111,6 +135,7 @@ def _world(
     clock: Clock,
     accept_rollback: bool,
     failpoint: Callable[[str], None] | None,
+    part: str,
     said: str,
     store: str,
 ) -> World:
@@ -131,13 +156,16 @@ def _world(
     from onefold.store.postgres import PostgresWorld
 
     named = f"process {os.getpid()} on {platform.node()}"
+    if config.node.name is not None:
+        named = f"node {config.node.name}{' ' if part else ''}{part}, {named}"
     try:
         return PostgresWorld(
             store,
             node=named.encode("ascii", "replace").decode(),
             durability=config.durability,
             accept_rollback=accept_rollback,
-            alone=True,
+            alone=config.node.name is None,
+            shared=config.node.name is not None,
             failpoint=failpoint,
         )
     except BadArguments as bad:

@@ -135,7 +135,7 @@ class ParkedVerbs:
             elif place.name == MAIN:
                 count += len(await self._strangers(place))
         if self._core.catalog.cells:
-            count += len(await self.cells.postman.parked())
+            count += len(await self._core.postman.parked())
         return count + len(await self._reflexing.parked(None))
 
     async def parked_retry(self, id: str, *, caller: Caller) -> None:
@@ -150,7 +150,7 @@ class ParkedVerbs:
             return
         if id.startswith(LETTER):
             await self._shown_of_cell(id, caller)
-            await self.cells.postman.retry(_numbered(id)[2] or 0)
+            await self._core.postman.retry(_numbered(id)[2] or 0)
             return
         what, at, resident, number = await self._which(id, caller)
         if what == "alarm":
@@ -172,7 +172,7 @@ class ParkedVerbs:
             return
         if id.startswith(LETTER):
             await self._shown_of_cell(id, caller)
-            await self.cells.postman.drop(_numbered(id)[2] or 0)
+            await self._core.postman.drop(_numbered(id)[2] or 0)
             return
         what, at, resident, number = await self._which(id, caller)
         if what == "alarm":
@@ -204,7 +204,7 @@ class ParkedVerbs:
         """Letters that were given up on, of those that the caller may see."""
         if not self._core.catalog.cells:
             return []
-        return [each for each in await self.cells.postman.parked() if caller.sees(each.mail.to.principal)]
+        return [each for each in await self._core.postman.parked() if caller.sees(each.mail.to.principal)]
 
     async def _shown_of_cell(self, id: str, caller: Caller) -> ParkedDetail:
         """A parked letter. Raises: NotFound."""

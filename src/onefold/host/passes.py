@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 from onefold.actuators.state import State
 from onefold.actuators.words import Event, Fact, PassEnded, RunPass, Stepped
 from onefold.host.core import Core
-from onefold.host.modules import decided
+from onefold.host.deciding import decided
 from onefold.kernel.drain import moved
 from onefold.kernel.port import Inner
 from onefold.node.author import author

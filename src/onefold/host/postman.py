@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 from onefold.fleet.mailbox import (
+    BOX_AT_MOST,
     MAIL,
     GivenUp,
     Waiting,
@@ -32,7 +33,7 @@ from onefold.fleet.mailbox import (
 from onefold.fleet.ring import Ring, Taken
 from onefold.host.clock import Clock
 from onefold.store.contract import AuthorSpace, Body, Done, Last, Remove, Row, Write
-from onefold.terms.errors import AlreadyDone, CallerError, NotFound, OnefoldError
+from onefold.terms.errors import AlreadyDone, CallerError, NotFound, OnefoldError, OwnedElsewhere
 from onefold.terms.faults import says
 from onefold.terms.ids import ActorId
 from onefold.terms.turns import ParseFailed, TurnFailed, UnknownCall
@@ -41,6 +42,7 @@ AT_ONCE = 256  # letters of one look
 CARRIERS = 64  # boxes that are worked at beside each other: as many turns share a commit
 ROOM = 4_096  # of the ring; what it has no room for is found by its row
 AFTER_FAULT_MS = 1_000
+SHARED_MS = 1_000  # where other nodes post, too: until the next look, should nobody have told of a letter
 log = logging.getLogger("onefold.mail")
 
 Deliver = Callable[[Waiting], Awaitable[None]]
@@ -49,10 +51,22 @@ Deliver = Callable[[Waiting], Awaitable[None]]
 class Postman:
     """Carries letters. `post` tells of one that is committed."""
 
-    def __init__(self, clock: Clock, space: Callable[[], Awaitable[AuthorSpace]], deliver: Deliver) -> None:
+    def __init__(
+        self,
+        clock: Clock,
+        space: Callable[[], Awaitable[AuthorSpace]],
+        deliver: Deliver,
+        slots: Callable[[], Sequence[int] | None] = lambda: None,
+        single: Callable[[], Sequence[ActorId]] = tuple,
+    ) -> None:
+        """slots: whose letters are this process's to deliver; None: all. single: actors beside these. Others post, too,
+        where there are slots, so the rows are looked at now and then.
+        """
         self._clock = clock
         self._space = space
         self._deliver = deliver
+        self._slots = slots
+        self._single = single
         self.ring: Ring[ActorId] = Ring(ROOM)
         self._woken = asyncio.Event()
         self._working: dict[ActorId, asyncio.Task[None]] = {}
@@ -66,6 +80,10 @@ class Postman:
         self._tasks = [loop.create_task(self._carry(), name="onefold carrier") for _ in range(CARRIERS)]
         self._tasks.append(loop.create_task(self._look(), name="onefold postman"))
 
+    def look(self) -> None:
+        """Look at the rows now: somebody else posted."""
+        self._woken.set()
+
     def post(self, to: ActorId) -> None:
         """A letter for this actor is in its box."""
         if not isinstance(self.ring.put(to), Taken):
@@ -75,6 +93,14 @@ class Postman:
     def idle(self) -> bool:
         """Whether nothing is carried, and what is left waits for its time."""
         return not (self._looking or self._woken.is_set() or self._working or self.ring.waiting or self.ring.unsettled)
+
+    async def drain(self, to: ActorId) -> int:
+        """Deliver every letter that is due to one actor; how many there were."""
+        space, now = await self._space(), self._clock.now()
+        (before,) = await space.look(open_in(to, now, BOX_AT_MOST))
+        await self._work(to)
+        (after,) = await space.look(open_in(to, now, BOX_AT_MOST))
+        return len({row[0] for row in before} - {row[0] for row in after})
 
     async def stop(self) -> None:
         """Take no further letter; those whose turn is on its way are finished by it, or by the next life."""
@@ -123,15 +149,22 @@ class Postman:
 
     async def _once(self) -> int | None:
         """Work at every box with a letter that is due; when the next one is."""
-        space = await self._space()
+        space, slots = await self._space(), self._slots()
+        await asyncio.gather(*(self._work(to) for to in self._single()))
+        before: list[Row] = []
         while True:
             now = self._clock.now()
-            (rows,) = await space.look(due(now, AT_ONCE))
+            (rows,) = await space.look(due(now, AT_ONCE, slots))
             await asyncio.gather(*(self._work(to) for to in boxes(rows)))
-            if len(rows) < AT_ONCE:
+            if len(rows) < AT_ONCE or rows == before:  # the same again: they are another node's by now
                 break
-        (rows,) = await space.look(soonest())
-        return int(rows[0][MAIL.at["due_at"]]) if rows else None
+            before = rows
+        if slots is None:
+            (rows,) = await space.look(soonest())
+            return int(rows[0][MAIL.at["due_at"]]) if rows else None
+        (rows,) = await space.look(soonest(slots, now))
+        until = now + SHARED_MS
+        return min(until, int(rows[0][MAIL.at["due_at"]])) if rows else until
 
     async def _work(self, to: ActorId) -> None:
         """Empty one box as far as it goes. Whoever else asks for that meanwhile waits for the same work."""
@@ -155,7 +188,8 @@ class Postman:
                 held = behind(rows, now)
                 if held is None or await self._write(held):
                     senders = ready(rows, now)
-                    await asyncio.gather(*(self._sender(letters) for letters in senders))
+                    if any(await asyncio.gather(*(self._sender(letters) for letters in senders))):
+                        self._again.discard(to)
         except OnefoldError as fault:
             log.warning("the box of %s %s could not be read: %s", to.kind, to.key, fault)
             self._fails()
@@ -167,17 +201,25 @@ class Postman:
         self._trouble = True
         self._woken.set()
 
-    async def _sender(self, letters: list[Waiting]) -> None:
-        """One sender's letters, each after the one before it is committed. Those behind a fault wait with it."""
+    async def _sender(self, letters: list[Waiting]) -> bool:
+        """One sender's letters, each after the one before it is committed. Those behind a fault wait with it. Whether
+        their actor is another node's.
+        """
         for mail in letters:
-            if not await self._one(mail):
-                return
+            went = await self._one(mail)
+            if not went:
+                return went is None
+        return False
 
-    async def _one(self, mail: Waiting) -> bool:
-        """One letter: its turn is committed and took it away, or it was given another time. False: it stays first."""
+    async def _one(self, mail: Waiting) -> bool | None:
+        """One letter: its turn is committed and took it away, or it was given another time. False: it stays first. None:
+        its actor is another node's.
+        """
         try:
             await self._deliver(mail)
             return True
+        except OwnedElsewhere:
+            return None  # its owner delivers it
         except AlreadyDone:
             return await self._write(Remove(MAIL, keys=[(mail.n,)]))
         except TurnFailed as fault:

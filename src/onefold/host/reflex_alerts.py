@@ -16,7 +16,7 @@ from typing import Any
 
 from onefold.host.catalog import ALERTS
 from onefold.host.core import Core
-from onefold.host.modules import decided
+from onefold.host.deciding import decided
 from onefold.kernel.alert import PORT, Alert
 from onefold.kernel.module import Module
 from onefold.kernel.words import Decision, Owed
@@ -109,8 +109,7 @@ class ReflexAlerts:
                     self._known.add(id)
 
     async def _fold(self, event: Stopped) -> None:
-        node = self._core.node
-        module: Module[Any, Any, Any, Any, Any] = node.kind(ALERTS).module
+        module: Module[Any, Any, Any, Any, Any] = self._core.node.kind(ALERTS).module
         at = ActorId(ALERTS, event.principal, event.item)
         told = digest(module.codecs.event.slim(event))
-        await node.fold(at, door_id(_once(event)), told, partial(decided, module.decide, event))
+        await self._core.fold(at, door_id(_once(event)), told, event, partial(decided, module.decide, event))

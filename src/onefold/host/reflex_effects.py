@@ -19,7 +19,7 @@ from typing import Any, Final
 from onefold.actuators.declare import Actuator
 from onefold.host.caller import Caller
 from onefold.host.core import Core
-from onefold.host.modules import decided
+from onefold.host.deciding import decided
 from onefold.kernel.module import Module
 from onefold.kernel.port import DELIVER, Port, Step, unstopped
 from onefold.reflex.seams import Effect, Task
@@ -122,7 +122,7 @@ def _deliver(core: Core, module: Module[Any, Any, Any, Any, Any]) -> Effect:
         event = event_of(task, input)
         at = ActorId(module.name, task.principal, check_text(module.key(event), "key"))
         decide = core.node.kind(module.name).module.decide
-        reply = await core.node.fold(at, delivered_id(_within(task.key)), b"", partial(decided, decide, event))
+        reply = await core.fold(at, delivered_id(_within(task.key)), b"", event, partial(decided, decide, event))
         return codecs.reply.to_json(reply)
 
     def show(input: Json) -> str:

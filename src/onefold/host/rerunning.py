@@ -16,7 +16,7 @@ from onefold.actuators.receipt import Receipt
 from onefold.actuators.words import Begun, Fork, Started
 from onefold.host.caller import Caller
 from onefold.host.core import Core
-from onefold.host.modules import decided
+from onefold.host.deciding import decided
 from onefold.kernel.tables import TURN
 from onefold.node.waking import row_of
 from onefold.store.contract import Query
@@ -54,7 +54,7 @@ class RerunVerbs:
         fork = Fork(begun(started, new, key), prefix(facts, state, from_step), chance.hex())
         decide = partial(decided, actuator.module.decide, fork)
         try:
-            reply: Begun = await self._core.node.fold(target, door_id("start"), asked, decide, probe=key is not None)
+            reply: Begun = await self._core.fold(target, door_id("start"), asked, fork, decide, probe=key is not None)
         except KeyConflict:
             raise KeyConflict(key or new) from None
         except Contended:

@@ -25,7 +25,8 @@ from onefold.actuators.tables import RUN
 from onefold.actuators.words import Cancel, Reopen, Sent
 from onefold.host.caller import Caller
 from onefold.host.core import Core
-from onefold.host.modules import Page, decided
+from onefold.host.deciding import decided
+from onefold.host.modules import Page
 from onefold.host.starting import Started, StartVerbs, Turns
 from onefold.store.contract import Query
 from onefold.terms.codec import canonical, digest
@@ -160,7 +161,7 @@ class RunVerbs(StartVerbs):
 
     async def _tell(self, at: ActorId, event: str, told: bytes, word: Any) -> Any:
         decide = partial(decided, self._core.catalog.actuator(at.kind).module.decide, word)
-        reply = await self._core.node.fold(at, door_id(event), told, decide)
+        reply = await self._core.fold(at, door_id(event), told, word, decide)
         self._core.point("before-reply")
         return reply
 
@@ -215,7 +216,7 @@ class RunVerbs(StartVerbs):
 
     async def _picture(self, at: ActorId) -> Picture:
         """The run as it is. One whose pass was given up on is parked, whatever its facts say."""
-        resident = await self._core.node.activate(at)
+        resident = await self._core.node.seen(at)
         shown = picture(resident.durable)
         if not shown.status:
             raise NotFound("run", at.key)  # it was swept away meanwhile
@@ -251,7 +252,12 @@ class RunVerbs(StartVerbs):
         return bool(untils) and min(untils) - self._core.clock.now() <= left_s * 1000
 
     async def _changed(self, at: ActorId, *, only_rest: bool = False) -> None:
-        """Wait for the next commit that changes this run; with `only_rest`, that ends or parks it."""
+        """Wait for the next commit that changes this run; with `only_rest`, that ends or parks it. Where another node owns
+        it, return now and then all the same.
+        """
+        if self._core.router is not None and self._core.router.elsewhere(at):
+            await self._core.router.watch(at)
+            return
         changed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         waiters = self._waiters.setdefault(at, [])
         waiter = (changed, only_rest)

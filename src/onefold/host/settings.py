@@ -156,6 +156,31 @@ def _count(value: Any) -> int:
     return number
 
 
+def _slots(value: Any) -> int:
+    number = _count(value)
+    if number > MOST_SLOTS:
+        raise Wrong(f"must be at most {MOST_SLOTS}: a node looks at all of them on each beat")
+    return number
+
+
+def _node(value: Any) -> str:
+    text = _text(value)
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,62}", text, re.ASCII):
+        raise Wrong("must be letters, digits, _, . and -, at most 63, like a host's name")
+    return text
+
+
+def _lease(value: Any) -> int:
+    """Milliseconds."""
+    try:
+        lease = duration_ms(value)
+    except BadArguments as fault:
+        raise Wrong(fault.faults[0].problem) from None
+    if not LEAST_LEASE_MS <= lease <= MOST_LEASE_MS:
+        raise Wrong('must be from "1 second" to "10 minutes": so long may an actor of a node that died be away')
+    return lease
+
+
 def _kept(value: Any) -> int | None:
     """Milliseconds; None for ever."""
     if value == "forever":
@@ -192,6 +217,9 @@ def _key(table: Mapping[str, Any], which: str) -> Key:
     )
 
 
+MOST_SLOTS = 65_536
+LEAST_LEASE_MS, MOST_LEASE_MS = 1_000, 600_000
+
 KNOWN: Mapping[str, Callable[[Any], Any]] = {
     "app": _text,
     "store": _store,
@@ -201,6 +229,10 @@ KNOWN: Mapping[str, Callable[[Any], Any]] = {
     "listen": _listen,
     "public_url": _public,
     "node.capacity": _count,
+    "node.name": _node,
+    "node.advertise": _public,
+    "node.lease": _lease,
+    "slots": _slots,
     "retention.runs": _kept,
     "retention.replies": _kept,
     "retention.ids": _kept,
@@ -219,5 +251,3 @@ KNOWN: Mapping[str, Callable[[Any], Any]] = {
     "signals.*.principal": _text,
     "keys": _keys,
 }
-# Named in the documentation, and not to be taken silently by code that would not act on them.
-LATER = frozenset({"slots", "node.name", "node.advertise", "node.lease"})

@@ -22,7 +22,7 @@ from onefold.actuators.tables import RUN
 from onefold.actuators.words import Begun
 from onefold.host.caller import Caller
 from onefold.host.core import Core
-from onefold.host.modules import decided
+from onefold.host.deciding import decided
 from onefold.store.contract import Query
 from onefold.terms.codec import canonical, digest
 from onefold.terms.errors import AlreadyDone, Contended, KeyConflict, NotFound
@@ -160,7 +160,9 @@ class StartVerbs:
                 start = structs.replace(start, over=True, result=result)
         decide = partial(decided, call.actuator.module.decide, start)
         try:
-            begun: Begun = await self._core.node.fold(at, door_id("start"), call.digest, decide, probe=key is not None)
+            begun: Begun = await self._core.fold(
+                at, door_id("start"), call.digest, start, decide, probe=key is not None
+            )
         except KeyConflict:
             raise KeyConflict(key or run) from None
         except AlreadyDone:

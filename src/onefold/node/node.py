@@ -134,16 +134,12 @@ class Node:
     ) -> Any:
         """Fold one thing; its reply, after the commit. `change` rides along, `takes` (what brought it) goes. `reads`: its codec.
 
-        Raises: KeyConflict, Busy, TooLarge, StoreUnavailable, DecideFailed, WaitsForCode; OutcomeUnknown: lost twice.
+        Raises: KeyConflict, Busy, TooLarge, StoreUnavailable, DecideFailed, WaitsForCode, OwnedElsewhere; OutcomeUnknown.
         """
         unknown: OutcomeUnknown | None = None
         while True:
             try:
-                resident = self._here(at)
-                if resident is None:
-                    resident = await self.activate(at)
-                else:
-                    self._residents.move_to_end(at)
+                resident = await self._wanted(at, event)
                 if removes is not None and removes not in resident.owed:
                     return None  # it was confirmed or dropped meanwhile
                 if change is not None and change.n not in resident.owed:
@@ -168,6 +164,17 @@ class Node:
                 if unknown is not None:
                     raise unknown from None  # it could not be looked up: no refusal, though this one is
                 raise
+
+    async def _wanted(self, at: ActorId, event: str | None) -> Resident:
+        """The actor, for something to fold. Raises: as `activate`."""
+        resident = self._here(at)
+        if resident is None:
+            resident = await self.activate(at)
+        else:
+            self._residents.move_to_end(at)
+        if resident.hold is not None:
+            resident.hold.admit(event)
+        return resident
 
     def remove(self, resident: Resident, n: int) -> bool:
         """Take away an owed row that its module hears nothing of; nobody waits. False when it cannot be now."""
@@ -248,6 +255,11 @@ class Node:
             self._forget(resident, at)
             return None
         return resident
+
+    def mine(self, at: ActorId) -> None:
+        """Raises: OwnedElsewhere where this process does not own the actor."""
+        if self._owning is not None:
+            self._owning.hold(at)
 
     def holds(self, resident: Resident) -> bool:
         """Whether this node may send and answer for the actor now."""

@@ -16,18 +16,25 @@ from onefold.terms.ids import ActorId
 
 
 class Hold:
-    """A name that this process owns under an epoch. `over`: it is another's now, or is being handed over.
+    """A name that this process owns under an epoch.
 
+    leaving: it is being handed over: nothing new is taken, what is on its way finishes. over: it is another's now.
     fenced: whether commits must ask for it; not where only one process can have the file.
     """
 
-    __slots__ = ("epoch", "fenced", "name", "over")
+    __slots__ = ("epoch", "fenced", "leaving", "name", "over")
 
     def __init__(self, name: str, epoch: int, *, fenced: bool = True) -> None:
         self.name = name
         self.epoch = epoch
         self.fenced = fenced
+        self.leaving = False
         self.over = False
+
+    def admit(self, event: str | None) -> None:
+        """Raises: OwnedElsewhere, while it is handed over, for what comes from outside."""
+        if self.leaving and event is not None and event.startswith(("d/", "m/")):
+            raise OwnedElsewhere(self.name, None, self.epoch, self.epoch)
 
     def __repr__(self) -> str:
         return f"<hold on {self.name} of epoch {self.epoch}{', over' if self.over else ''}>"

@@ -15,7 +15,7 @@ from typing import Any, Literal, Protocol, TypeVar
 
 from onefold.host.caller import Caller
 from onefold.host.parked import ParkedDetail
-from onefold.serve.door_cells import HasCells
+from onefold.serve.door_fleet import HasFleet
 from onefold.serve.door_reflexes import Incoming, ReflexHost
 
 T_co = TypeVar("T_co", covariant=True)
@@ -325,7 +325,7 @@ class Clock(Protocol):
 # --- the verbs -------------------------------------------------------------------------------------
 
 
-class Host(ReflexHost, HasCells, Protocol):
+class Host(ReflexHost, HasFleet, Protocol):
     """The opened application. Every verb checks the principal; the doors check the rights."""
 
     @property

@@ -19,6 +19,7 @@ from onefold.serve.cells import Cells
 from onefold.serve.console import Console
 from onefold.serve.door import Host
 from onefold.serve.facts import Facts
+from onefold.serve.fleet import Fleet
 from onefold.serve.front import Front, agents
 from onefold.serve.health import Health
 from onefold.serve.hooks import Hooks
@@ -45,7 +46,8 @@ def asgi_app(host: Host, *, allowed_hosts: Sequence[str] = ()) -> Front:
     """
     counts = Counter[tuple[str, int]]()
     waits = Waits()
-    access = Access(host, allowed_hosts)
+    fleet = host.fleet
+    access = Access(host, [*allowed_hosts, *(() if fleet is None else fleet.reached)])
     console = Console(host, access)
     document = Document(host)
     door = Agents(host, waits)
@@ -64,6 +66,7 @@ def asgi_app(host: Host, *, allowed_hosts: Sequence[str] = ()) -> Front:
             *Approvals(host).routes(),
             *Facts(host).routes(),
             *Reflexes(host).routes(),
+            *Fleet(host).routes(),
             *Health(host, counts).routes(),
             Route("GET", "/openapi.json", document.show, ANY_RIGHT),
             Route("POST", "/mcp", agents, AGENT),

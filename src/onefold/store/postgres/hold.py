@@ -31,6 +31,7 @@ _LOOK = f"select pg_try_advisory_lock({_ROOMS})".encode()
 _LEAVE_ROOMS = f"select pg_advisory_unlock({_ROOMS})".encode()
 _LEAVE = f"select pg_advisory_unlock({_DOOR})".encode()
 _ENTER = f"select pg_try_advisory_lock_shared({_ROOMS})".encode()
+_SHARE = f"select pg_try_advisory_lock_shared({_DOOR})".encode()
 _HELD = (
     "select count(*) from pg_locks, {} as k where locktype='advisory' and granted and database="
     "(select oid from pg_database where datname=current_database()) and objsubid=1"
@@ -128,6 +129,21 @@ class Hold:
         if self._times is not None and times != self._times + 1:
             raise StoreLocked(STORE, "another process, which had it meanwhile; start this one anew")
         return times
+
+
+class Shared:
+    """The nodes of a fleet: each of their connections keeps out whoever wants the store for himself, and is kept out."""
+
+    def __init__(self, within: str) -> None:
+        self._within = within
+
+    async def enter(self, wire: Wire) -> None:
+        """Raises: StoreLocked naming who has it alone; StoreUnavailable."""
+        if not await _says(wire, _SHARE, [self._within.encode()]):
+            raise StoreLocked(STORE, await holder_of(wire, self._within) or "a process that has it for itself")
+
+    def drop(self) -> None:
+        """Each connection holds its own, to its end."""
 
 
 async def holder_of(wire: Wire, within: str) -> str | None:

@@ -22,7 +22,7 @@ from onefold.store.postgres.connect import SETTINGS, Address, Reach, connect
 from onefold.store.postgres.ddl import sequence
 from onefold.store.postgres.engine import SETTLE_S, Engine
 from onefold.store.postgres.failing import faulty, unavailable
-from onefold.store.postgres.hold import PATIENCE_S, Hold
+from onefold.store.postgres.hold import PATIENCE_S, Hold, Shared
 from onefold.store.postgres.lane import Lane
 from onefold.store.postgres.mint import MOST, Numbers
 from onefold.store.postgres.plan import Plans
@@ -37,6 +37,7 @@ class PostgresWorld:
     """Spaces as parts of the tables in one schema, `within`, of the database at `url`.
 
     node: named to the server. alone: no other process may have the store meanwhile; one that tries is told this `node`.
+    shared: by the nodes of a fleet, and by nobody alone meanwhile.
     patience_s: how long it tries. durability: "full", or "lossy-on-power-cut", which goes on with a server that does not
     wait for its disk. accept_rollback: go on after a restore or a promotion. settle_s: how long a commit whose answer
     was lost is looked up. settings: other limits of a connection than ours, by the server's names. failpoint: called
@@ -52,6 +53,7 @@ class PostgresWorld:
         accept_rollback: bool = False,
         within: str = "onefold",
         alone: bool = False,
+        shared: bool = False,
         patience_s: float = PATIENCE_S,
         settle_s: float = SETTLE_S,
         settings: Mapping[str, str] | None = None,
@@ -69,7 +71,9 @@ class PostgresWorld:
         self._spare: list[Wire] = []
         self._ended = False
         self._spaces: dict[str, AuthoredSpace] = {}
-        self._hold = Hold(within, self._plain, self._let_go, patience_s) if alone else None
+        self._hold: Hold | Shared | None = Shared(within) if shared else None
+        if alone:
+            self._hold = Hold(within, self._plain, self._let_go, patience_s)
         self._reader = Reader(self._connected)
         self._lanes = [Lane(self._engine()) for _ in range(LANES)]
         self._numbers = Numbers(self._blocks)

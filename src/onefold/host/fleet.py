@@ -1,0 +1,259 @@
+"""host.fleet - a process's part in a fleet, put together, and the verbs on names: claim, seize, renew, release, drain.
+
+For: the standing, the lease, the membership and the router of one opened app, taken down in the order in which what is
+on its way can finish; turns that other nodes send here.
+Never: decides who owns what; answers for an actor of another node.
+Was wrong once: verbs that took a node's name. A caller could claim for another, and that one knew nothing of it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection, Sequence
+from typing import Any
+
+from onefold.fleet import claims
+from onefold.fleet.mailbox import MAIL, due
+from onefold.fleet.mailbox import parked as parked_mail
+from onefold.fleet.ownership import NODE, OWNER, NodeRow, OwnerRow, actor_name, slot_name
+from onefold.fleet.wire import Answer, Sent
+from onefold.fleet.words import Claimed, Contended, Done, Fenced, Free, HeldBy, Member, Owner, Seized
+from onefold.host.caller import Caller
+from onefold.host.core import Core
+from onefold.host.membership import Membership
+from onefold.host.peers import Peers
+from onefold.host.routing import WATCH_MS, Router
+from onefold.store.contract import Query
+from onefold.terms.duration import duration_ms
+from onefold.terms.errors import BadArguments, Fault, NotOpen, OwnedElsewhere
+from onefold.terms.ids import ActorId, check_text, slot_of
+from onefold.terms.instant import Instant, moment, text
+
+SHOWN = 1_000
+
+
+class Fleet:
+    """This process as a node. Made with its core; `open` once the space `main` is."""
+
+    def __init__(self, core: Core, membership: Membership, peers: Peers, incarnation: Any) -> None:
+        self._core = core
+        self._incarnation = incarnation
+        self._singles: dict[str, ActorId] = {}  # actors that were claimed here, by the names of their rows
+        self.membership = membership
+        self.peers = peers
+        self.router = core.router = Router(core.node, membership, peers, core.clock, self._space_of, core.fetch)
+        self.router.posted = core.postman.post
+        core.singles = self.singles
+        membership.gained = self._gained
+        membership.told = self._told
+
+    @property
+    def reached(self) -> Sequence[str]:
+        """The names, with ports, under which other nodes reach this process."""
+        return self.membership.reached
+
+    # --- opening and closing ------------------------------------------------------------------------
+
+    async def open(self) -> None:
+        """Join the fleet, and take what nobody has. Raises: StoreUnavailable."""
+        await self.membership.join()
+        self.membership.start()
+
+    async def leave(self, grace_ms: int) -> None:
+        await self.membership.leave(grace_ms)
+
+    async def close(self) -> None:
+        """The last word to the store, and to nobody after it."""
+        await self.membership.close()
+        await self.peers.close()
+
+    async def abandon(self) -> None:
+        self.membership.abandon()
+        await self.peers.close()
+
+    def nudge(self) -> None:
+        """Another node says that something of ours is new in the store."""
+        self.membership.nudge()
+        self._core.postman.look()
+
+    # --- turns of other nodes -------------------------------------------------------------------------
+
+    async def received(self, sent: Sent) -> Answer:
+        """A turn that another node sent. Raises: OwnedElsewhere, before anything happened; what its turn raises."""
+        self._core.node.mine(sent.at)
+        module = self._core.node.kind(sent.at.kind).module
+        if sent.word == {"do": "evict"}:
+            return Answer(b'"%b"' % (await self._core.evicts(sent.at)).encode())
+        if isinstance(sent.word, dict) and sent.word.get("do") == "watch":
+            await self._watch(sent.at, sent.word.get("after"))
+            return Answer(b"null")
+        reply, replayed = await self._core.received(sent)
+        return Answer(module.codecs.reply.encode(reply), replayed)
+
+    async def _watch(self, at: ActorId, after: object) -> None:
+        """Until the actor has other facts than so many, or WATCH_MS."""
+        resident = await self._core.node.activate(at)
+        if resident.durable_seq != after:
+            return
+        changed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+        def told(_: object) -> None:
+            if not changed.done():
+                changed.set_result(None)
+
+        resident.watchers.append(told)
+        try:
+            await asyncio.wait((changed,), timeout=WATCH_MS / 1000)
+        finally:
+            resident.watchers.remove(told)
+
+    # --- the verbs ------------------------------------------------------------------------------------
+
+    async def claim(self, name: str, *, lease: Any = None, caller: Caller) -> Claimed | HeldBy:
+        """Own a slot, `slot/17`, or one actor, `Room/room-7`, that nobody alive owns."""
+        row, slot, at = self._named(name, caller)
+        me, incarnation = self.membership.standing.me, self._incarnation()
+        told = await self.membership.transact(
+            claims.claiming(row, slot, me, _ms(lease), incarnation), f"the claim of {name}"
+        )
+        if isinstance(told, Claimed):
+            await self._took(row, at)
+        return told
+
+    async def seize(self, name: str, *, lease: Any = None, caller: Caller) -> Seized | Free | Contended:
+        """Own it whoever owns it: that one's writes are refused from now on; its reads, once it has heard of it."""
+        row, slot, at = self._named(name, caller)
+        me, incarnation = self.membership.standing.me, self._incarnation()
+        seen = await self._owner(row)
+        epoch = 0 if seen is None else seen.epoch
+        told = await self.membership.transact(
+            claims.seizing(row, slot, me, _ms(lease), epoch, incarnation), f"the seizure of {name}"
+        )
+        if isinstance(told, Seized):
+            await self._took(row, at)
+        return told
+
+    async def renew(self, name: str, *, epoch: int, lease: Any = None, caller: Caller) -> Claimed | Fenced | Free:
+        """Keep it for longer, from now."""
+        row, _, _ = self._named(name, caller)
+        body = claims.renewing(row, self.membership.standing.me, epoch, _ms(lease))
+        return await self.membership.transact(body, f"the lease of {name}")
+
+    async def release(self, name: str, *, epoch: int, caller: Caller) -> Free | Fenced:
+        """Own it no longer."""
+        row, slot, _ = self._named(name, caller)
+        me, incarnation = self.membership.standing.me, self._incarnation()
+        body = claims.releasing(row, slot, me, epoch, incarnation)
+        told = await self.membership.transact(body, f"the release of {name}")
+        self._singles.pop(row, None)
+        self.membership.nudge()
+        return told
+
+    async def guard(self, name: str, *, epoch: int, caller: Caller) -> Owner | Fenced | Free:
+        """Whether this node owns it under that epoch."""
+        row, _, _ = self._named(name, caller)
+        return claims.judged(await self._owner(row), self.membership.standing.me, epoch)
+
+    async def drain(self, name: str, *, caller: Caller) -> Done | HeldBy | Free | Contended:
+        """Deliver every letter that is due to an actor of this node. A stale owner consumes nothing."""
+        row, slot, at = self._named(name, caller)
+        if at is None:
+            raise BadArguments([Fault("name", "must be an actor's, like Room/room-7: boxes belong to actors", name)])
+        space = await self._core.space("main")
+        owners, nodes = await space.look(Query(OWNER, on=("name",), keys=[(row,), (slot,)]), Query(NODE))
+        rows = {each[0]: OwnerRow.of(each) for each in owners}
+        owner = rows.get(row) if row in rows and rows[row].node else rows.get(slot or "")
+        lives = {each[0]: NodeRow.of(each) for each in nodes}
+        node = None if owner is None else lives.get(owner.node)
+        if owner is None or node is None or node.incarnation != owner.incarnation or node.state == "closed":
+            return Free()
+        if not owner.belongs(self.membership.standing.me):
+            return HeldBy(owner.node, moment(node.until))
+        try:
+            self._core.node.mine(at)
+        except OwnedElsewhere:
+            return Contended()
+        return Done(await self._core.postman.drain(at))
+
+    async def nodes(self, *, caller: Caller) -> list[Member]:
+        """The nodes, dead ones too until their name comes back."""
+        caller.need("read", "looking at the fleet")
+        space = await self._core.space("main")
+        nodes, owners = await space.look(Query(NODE), Query(OWNER))
+        members = []
+        for node in sorted(map(NodeRow.of, nodes), key=lambda row: row.name):
+            mine = [
+                row for row in map(OwnerRow.of, owners) if (row.node, row.incarnation) == (node.name, node.incarnation)
+            ]
+            slots = [row.epoch for row in mine if row.name.startswith("slot/")]
+            names = {row.name: row.epoch for row in mine if not row.name.startswith("slot/")}
+            state = node.state if node.until > self._core.clock.now() or node.state == "closed" else "lapsed"
+            epochs = (min(slots), max(slots)) if slots else None
+            members.append(
+                Member(node.name, node.incarnation, state, moment(node.until), node.url, len(slots), epochs, names)
+            )
+        return members
+
+    async def mail(self) -> dict[str, Any]:
+        """{"waiting", "parked", "oldest"}: letters in all boxes, the first so many, and since when the oldest is due."""
+        space = await self._core.space("main")
+        waiting, parked = await space.look(due(self._core.clock.now(), SHOWN), parked_mail())
+        told: dict[str, Any] = {"waiting": len(waiting), "parked": len(parked)}
+        if waiting:
+            told["oldest"] = text(Instant(int(waiting[0][MAIL.at["due_at"]])))
+        return told
+
+    # --- inside ---------------------------------------------------------------------------------------
+
+    def singles(self) -> Sequence[ActorId]:
+        """Actors that this node owns by their own name."""
+        return [self._singles[name] for name in self.membership.standing.singles if name in self._singles]
+
+    def _named(self, name: str, caller: Caller) -> tuple[str, str | None, ActorId | None]:
+        """The name of its row, the slot of an actor, and that actor. Raises: BadArguments, UnknownName."""
+        caller.need("operate", "changing who owns what")
+        kind, slash, key = check_text(name, "name").partition("/")
+        if kind == "slot" and key.isascii() and key.isdigit():
+            if int(key[:9]) >= self.membership.standing.slots:
+                raise BadArguments([Fault("name", f"there are slots 0 to {self.membership.standing.slots - 1}", name)])
+            return slot_name(int(key)), None, None
+        if not slash or not key:
+            raise BadArguments([Fault("name", "is slot/N or an actor's, like Room/room-7", name)])
+        at = ActorId(self._core.node.kind(kind).module.name, caller.principal, key)
+        return actor_name(at), slot_name(slot_of(at, self.membership.standing.slots)), at
+
+    async def _owner(self, row: str) -> OwnerRow | None:
+        space = await self._core.space("main")
+        (found,) = await space.look(Query(OWNER, on=("name",), keys=[(row,)]))
+        return OwnerRow.of(found[0]) if found else None
+
+    async def _took(self, row: str, at: ActorId | None) -> None:
+        if at is not None:
+            self._singles[row] = at
+        await self.membership.look()
+        self._told(node for node in self.membership.standing.seen.nodes)
+
+    def _gained(self, names: Collection[str]) -> None:
+        self._core.driver.look()
+        self._core.postman.look()
+
+    def _told(self, nodes: Any) -> None:
+        """Let nodes know that owners changed."""
+        for name in nodes:
+            peer = self.membership.standing.seen.nodes.get(name)
+            self.router.tell(peer)
+
+    async def _space_of(self, kind: str) -> Any:
+        return (await self._core.node.kind(kind).home.open()).space
+
+
+def without() -> NotOpen:
+    """What the verbs of a fleet say where there is none."""
+    return NotOpen("A fleet: this app has no `node` name, so it")
+
+
+def _ms(lease: Any) -> int | None:
+    """Milliseconds; None: as long as the node lives. Raises: BadArguments."""
+    if lease is None:
+        return None
+    return duration_ms(lease) or None

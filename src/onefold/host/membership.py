@@ -1,0 +1,273 @@
+"""host.membership - one process as a node of its fleet: it joins, lives, takes what is its own, hands over, leaves.
+
+For: a beat that looks at the fleet's rows and does what the plan says; a new life where another node closed this one.
+Never: decides who owns what (fleet.planning does); lets go of an actor in a turn; answers for what it holds no longer.
+Was wrong once: slots handed over at once. A step that was being paid for was paid for again by the next owner.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from typing import Any, TypeVar
+from urllib.parse import urlsplit
+
+from onefold.fleet.claims import lapsing
+from onefold.fleet.ownership import (
+    CLOSED,
+    LEAVING,
+    LIVE,
+    NODE,
+    OWNER,
+    Me,
+    NodeRow,
+    OwnerRow,
+    actor_name,
+    closing,
+    handing,
+    joining,
+    looked,
+    seen,
+    slot_name,
+    taking,
+    telling,
+)
+from onefold.fleet.planning import Plan, plan
+from onefold.fleet.standing import Standing
+from onefold.host.clock import Clock
+from onefold.host.lease import PART, Lease, Renewal
+from onefold.node.node import Node
+from onefold.node.owning import Hold
+from onefold.store.contract import Body, Done, Query, Refused, Space
+from onefold.terms.errors import OnefoldError, OutcomeUnknown
+from onefold.terms.ids import ActorId, slot_of
+
+T = TypeVar("T")
+HAND_MS = 2_000  # how long what is on its way may take before its actor moves; at the end of a process its grace counts
+LOOK_MS = 10
+AT_ONCE = 256  # names of one hand-over: those of one wait for the slowest of them
+log = logging.getLogger("onefold.fleet")
+
+Gained = Callable[[Collection[str]], None]
+Told = Callable[[Iterable[str]], None]
+
+
+class Membership:
+    """This process in the fleet. `space`: where the fleet's rows are. `incarnation`: of the store's history."""
+
+    def __init__(
+        self,
+        name: str,
+        url: str | None,
+        slots: int,
+        standing: Standing,
+        lease: Lease,
+        renewal: Renewal,
+        clock: Clock,
+        space: Callable[[], Awaitable[Space]],
+        node: Callable[[], Node],
+        incarnation: Callable[[], int],
+        spaces: Sequence[str] = (),
+    ) -> None:
+        """`spaces`: those that one process has for itself, spread like slots."""
+        self.name = name
+        self.standing = standing
+        self.lease = lease
+        self.gained: Gained = _ignored
+        self.told: Told = _ignored  # nodes that something was handed to
+        self._url = url
+        self._slots = slots
+        self._renewal = renewal
+        self._clock = clock
+        self._space = space
+        self._node = node
+        self._incarnation = incarnation
+        self._spaces = spaces
+        self._names: tuple[str, ...] = ()
+        self._woken = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+        self._looking = asyncio.Lock()
+
+    @property
+    def reached(self) -> Sequence[str]:
+        return () if self._url is None else (urlsplit(self._url).netloc,)
+
+    # --- joining and leaving ------------------------------------------------------------------------
+
+    async def join(self) -> None:
+        """A new life, and what nobody has. Raises: StoreUnavailable."""
+        sent = self.lease.boot()
+        joined = await self.transact(
+            joining(self.name, self._url, self.lease.ms, self._slots), f"joining as {self.name}"
+        )
+        self.lease.closed, self.lease.state = False, LIVE
+        self.lease.renewed(sent, joined.now)
+        self._names = (*map(slot_name, range(joined.slots)), *(f"space/{name}" for name in self._spaces))
+        self.standing.joined(joined.me, joined.slots, self._names)
+        self._renewal.begin(joined.me)
+        await self.look()
+
+    def start(self) -> None:
+        self._task = asyncio.get_running_loop().create_task(self._live(), name="onefold fleet")
+
+    async def leave(self, grace_ms: int) -> None:
+        """Hand everything over, to whoever stays, and close this life."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+        me = self.standing.me
+        try:
+            if self.lease.left_ms() > 0 and await self._tell(me, LIVE, LEAVING):
+                await self._look(grace_ms)
+        except OnefoldError as fault:
+            log.warning("node %s could not hand over what it owns: %s", self.name, fault)
+        self._renewal.end()
+        await self._renewal.ended()
+
+    async def close(self) -> None:
+        """Nothing is on its way any more: what is still owned is anybody's at once."""
+        try:
+            await self._tell(self.standing.me, self.lease.state, CLOSED)
+        except OnefoldError as fault:
+            log.warning("node %s could not say that it is gone: %s", self.name, fault)
+        self.standing.over()
+
+    def abandon(self) -> None:
+        """As a kill would leave it. For tests."""
+        if self._task is not None:
+            self._task.cancel()
+        self._renewal.end()
+
+    async def _tell(self, me: Me, before: str, state: str) -> bool:
+        self.lease.state = state
+        return await self.transact(telling(me, before, state), f"the state of node {self.name}")
+
+    # --- living -------------------------------------------------------------------------------------
+
+    def nudge(self) -> None:
+        """Something changed: look now."""
+        self._woken.set()
+
+    async def look(self) -> None:
+        """Look at the fleet's rows, and do what is this node's to do. Raises: StoreUnavailable."""
+        await self._look(HAND_MS)
+
+    async def refresh(self, at: ActorId) -> None:
+        """Learn who has one actor now. What cannot be read is left to the next look."""
+        standing = self.standing
+        names = {actor_name(at), standing.name_of(at), slot_name(slot_of(at, standing.slots))}
+        try:
+            nodes, rows = await (await self._space()).look(
+                Query(NODE), Query(OWNER, on=("name",), keys=[(name,) for name in sorted(names)])
+            )
+        except OnefoldError as fault:
+            log.warning("who owns %s %s could not be read: %s", at.kind, at.key, fault)
+            return
+        known = standing.seen.owners
+        newer = [row for row in map(OwnerRow.of, rows) if row.name not in known or known[row.name].epoch < row.epoch]
+        standing.met({row[0]: NodeRow.of(row) for row in nodes}, self._clock.now())
+        self._learned(standing.changed(newer))
+
+    async def _look(self, grace_ms: int) -> None:
+        async with self._looking:
+            now = self._clock.now()
+            self._learned(self.standing.look(seen(await (await self._space()).look(*looked()), now)))
+            todo = plan(self.standing.me, self.standing.seen, self._names)
+            if todo.close:
+                closed = await self._try(closing(self.standing.me, self.lease.ms, todo.close))
+                if closed:
+                    log.warning("the lease of node %s is over: it is closed", " and ".join(closed))
+                    self._learned(self.standing.look(seen(await (await self._space()).look(*looked()), now)))
+                    todo = plan(self.standing.me, self.standing.seen, self._names)
+            await self._do(todo, grace_ms)
+
+    async def _live(self) -> None:
+        while True:
+            self._woken.clear()
+            await self._clock.wait(self._clock.now() + self.lease.ms // PART, self._woken)
+            try:
+                if self.lease.closed:
+                    self.standing.over()
+                    if await self._ousted():
+                        return
+                    await self.join()
+                else:
+                    await self.look()
+            except OnefoldError as fault:
+                log.warning("node %s could not look at its fleet: %s", self.name, fault)
+
+    async def _ousted(self) -> bool:
+        """Whether another process lives under this node's name: then this one does not come back."""
+        (rows,) = await (await self._space()).look(Query(NODE, on=("name",), keys=[(self.name,)]))
+        ousted = bool(rows) and NodeRow.of(rows[0]).incarnation != self.standing.me.incarnation
+        if ousted and NodeRow.of(rows[0]).state != CLOSED:
+            self._renewal.end()
+            log.error(
+                "another process joined as node %s: this one takes no further part. Stop it, or rename it", self.name
+            )
+            return True
+        return False
+
+    async def _do(self, todo: Plan, grace_ms: int) -> None:
+        me, incarnation = self.standing.me, self._incarnation()
+        if todo.lapsed:
+            await self._try(lapsing(dict(todo.lapsed), incarnation))
+            self._woken.set()
+        if todo.take:
+            taken = await self._try(taking(me, todo.take, incarnation)) or {}
+            self._learned(
+                self.standing.changed(OwnerRow(name, me.name, me.incarnation, epoch) for name, epoch in taken.items())
+            )
+        names = list(todo.hand)
+        for at in range(0, len(names), AT_ONCE):
+            await self._hand({name: todo.hand[name] for name in names[at : at + AT_ONCE]}, grace_ms)
+
+    async def _hand(self, names: Mapping[str, tuple[int, Me]], grace_ms: int) -> None:
+        """Take nothing new for these names, let what is on its way finish, and give them to their next owners."""
+        holds = self.standing.leave(names)
+        try:
+            await self._rested(holds, grace_ms)
+            for hold in holds:
+                hold.over = True
+            given = await self._try(handing(self.standing.me, names, self._incarnation())) or []
+        except BaseException:
+            for hold in holds:
+                hold.leaving = False
+            raise
+        self.standing.changed(given)
+        self.told({row.node for row in given})
+
+    async def _rested(self, holds: Collection[Hold], grace_ms: int) -> None:
+        """Until none of their actors is in a turn, or in a send, or the grace is over."""
+        until = self._clock.now() + grace_ms
+        held = set(holds)
+        while not self._node().let_go(held) and (now := self._clock.now()) < until:
+            await self._clock.wait(min(until, now + LOOK_MS), asyncio.Event())
+
+    def _learned(self, gained: Collection[str]) -> None:
+        if gained:
+            self.gained(gained)
+
+    # --- the store ------------------------------------------------------------------------------------
+
+    async def transact(self, body: Body[T], what: str) -> T:
+        """Raises: what refused it, OutcomeUnknown."""
+        outcome = await (await self._space()).transact(body)
+        if isinstance(outcome, Refused):
+            raise outcome.error
+        if not isinstance(outcome, Done):
+            raise OutcomeUnknown(what)
+        return outcome.value
+
+    async def _try(self, body: Body[T]) -> T | None:
+        """What came of it. None where that is not known, or somebody else was faster: the next look shows."""
+        try:
+            return await self.transact(body, "a change of owners")
+        except OnefoldError as fault:
+            log.warning("owners could not be changed: %s", fault)
+            return None
+
+
+def _ignored(_: Any) -> None:
+    """Nobody listens yet."""

@@ -1,0 +1,222 @@
+"""host.routing - a turn of an actor, wherever it lives.
+
+For: the turn here where the actor is ours; else over HTTP to the node that owns it; as a letter under the same id where
+nobody knows whether it arrived, or where its owner cannot be reached.
+Never: folds for another node; sends a second turn to an actor while one of this node's is on its way to it as a letter.
+Was wrong once: an ambiguous turn sent again over HTTP. Its sender's next one had gone on ahead of it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from onefold.fleet.mailbox import MAIL, letter, posting
+from onefold.fleet.ownership import NodeRow
+from onefold.fleet.wire import Answer, Sent
+from onefold.host.clock import Clock
+from onefold.host.deciding import Deciding
+from onefold.host.membership import Membership
+from onefold.host.peers import Ambiguous, NotReached, Peers
+from onefold.kernel.blob import pointed
+from onefold.kernel.tables import ACTOR, TURN
+from onefold.node.node import Decide, Node
+from onefold.node.waking import row_of
+from onefold.store.contract import Done, Query, Refused, Space
+from onefold.terms.codec import parse
+from onefold.terms.errors import AlreadyDone, OnefoldError, OutcomeUnknown, OwnedElsewhere
+from onefold.terms.ids import ActorId
+from onefold.terms.typed import Codec
+
+LEASES = 3  # how long a turn waits for somebody to own its actor: a node that died is replaced within one
+FIRST_MS, LONGEST_MS = 5, 250  # between two looks
+WATCH_MS = 1_000  # how long a change may stay unseen that came between a look and the watch
+TRIES = 2  # to reach a node that the store says is alive, before its box is used
+log = logging.getLogger("onefold.fleet")
+
+SpaceOf = Callable[[str], Awaitable[Space]]
+
+
+class Router:
+    """Of one node. `space_of`: the opened space of a kind. `fetch`: a value that lies aside."""
+
+    def __init__(
+        self,
+        node: Node,
+        membership: Membership,
+        peers: Peers,
+        clock: Clock,
+        space_of: SpaceOf,
+        fetch: Callable[[ActorId, bytes], Awaitable[bytes]],
+    ) -> None:
+        self._node = node
+        self._membership = membership
+        self._peers = peers
+        self._clock = clock
+        self._space_of = space_of
+        self._fetch = fetch
+        self._by_mail: Counter[ActorId] = Counter()  # turns of ours that are letters by now
+        self._telling: set[asyncio.Task[None]] = set()
+        self.posted: Callable[[ActorId], None] = lambda at: None
+
+    async def fold(
+        self,
+        at: ActorId,
+        event: str,
+        told: bytes,
+        word: Any,
+        decide: Decide,
+        *,
+        reads: Codec[Any] | None = None,
+        **more: Any,
+    ) -> Any:
+        """`Node.fold`, wherever the actor is. `word`: its event, as its module knows it."""
+        try:
+            return await self._node.fold(at, event, told, decide, reads=reads, **more)
+        except OwnedElsewhere as elsewhere:
+            first = elsewhere
+        module = self._node.kind(at.kind).module
+        sent = Sent(at, event, told, module.codecs.event.to_json(word))
+
+        async def here() -> Any:
+            return await self._node.fold(at, event, told, decide, reads=reads, **more)
+
+        answer = await self.ask(sent, here, first)
+        if not isinstance(answer, Answer):
+            return answer
+        if isinstance(decide, Deciding):
+            decide.asked = not answer.replayed
+        return (reads or module.codecs.reply).decode(answer.reply)
+
+    async def ask(self, sent: Sent, here: Callable[[], Awaitable[Any]], first: OwnedElsewhere) -> Any:
+        """An `Answer` of another node, or what `here` gives once the actor is ours. Raises: what its turn raises there;
+        OwnedElsewhere when nobody took it for a while, OutcomeUnknown.
+        """
+        until = self._clock.now() + LEASES * self._membership.lease.ms
+        pause, missed, elsewhere = FIRST_MS, 0, first
+        while True:
+            peer = self._membership.standing.node_of(sent.at)
+            if peer is not None and peer.name != self._membership.name:
+                if self._by_mail[sent.at] or peer.url is None or missed >= TRIES:
+                    return await self._by_letter(sent, until, peer)
+                answer = await self._peers.ask(peer.url, sent)
+                if isinstance(answer, Answer):
+                    return answer
+                if isinstance(answer, Ambiguous):
+                    return await self._by_letter(sent, until, peer)
+                if isinstance(answer, OwnedElsewhere):
+                    elsewhere = answer
+                elif isinstance(answer, OnefoldError):
+                    raise answer
+                missed += isinstance(answer, NotReached)
+            if self._clock.now() >= until:
+                raise elsewhere
+            await self._clock.wait(self._clock.now() + pause, asyncio.Event())
+            pause = min(2 * pause, LONGEST_MS)
+            await self._membership.refresh(sent.at)
+            try:
+                return await here()
+            except OwnedElsewhere as again:
+                elsewhere = again
+
+    async def program(self, sent: Sent, here: Callable[[], Awaitable[Any]]) -> Any:
+        """The reply to a program of a cell, wherever it runs."""
+        try:
+            return await here()
+        except OwnedElsewhere as elsewhere:
+            answer = await self.ask(sent, here, elsewhere)
+        if not isinstance(answer, Answer):
+            return answer
+        return self._node.kind(sent.at.kind).module.codecs.reply.decode(answer.reply)
+
+    async def evict(self, at: ActorId, here: Callable[[], Awaitable[str]]) -> str:
+        """Let it leave memory, where it is. One that nobody has is nowhere in memory."""
+        peer = self._membership.standing.node_of(at)
+        if peer is None or peer.name == self._membership.name or peer.url is None:
+            return await here()
+        answer = await self._peers.ask(peer.url, Sent(at, "d/evict", b"", {"do": "evict"}))
+        return str(parse(answer.reply)) if isinstance(answer, Answer) else "absent"
+
+    def elsewhere(self, at: ActorId) -> bool:
+        """Whether another node has the actor, or nobody."""
+        try:
+            self._node.mine(at)
+        except OwnedElsewhere:
+            return True
+        return False
+
+    async def watch(self, at: ActorId) -> None:
+        """Until an actor of another node has changed, WATCH_MS at the longest."""
+        seq = (await self._node.seen(at)).durable_seq
+        peer = self._membership.standing.node_of(at)
+        if peer is not None and peer.url is not None:
+            sent = Sent(at, "d/watch", b"", {"do": "watch", "after": seq})
+            if isinstance(await self._peers.ask(peer.url, sent), Answer):
+                return
+        await self._clock.wait(self._clock.now() + LONGEST_MS, asyncio.Event())
+
+    def told(self, at: ActorId) -> str | None:
+        """Tell whoever has an actor that a letter is there; who that is."""
+        peer = self._membership.standing.node_of(at)
+        self.tell(peer)
+        return None if peer is None else peer.name
+
+    # --- as a letter --------------------------------------------------------------------------------
+
+    async def _by_letter(self, sent: Sent, until: int, peer: NodeRow) -> Answer:
+        """Put it into the actor's box, and wait for its turn. Raises: KeyConflict, Busy, OutcomeUnknown."""
+        self._by_mail[sent.at] += 1
+        try:
+            await self.post(sent, sender=f"node {self._membership.name}")
+            self.tell(peer)
+            return await self._reply(sent, until)
+        finally:
+            self._by_mail[sent.at] -= 1
+            if not self._by_mail[sent.at]:
+                del self._by_mail[sent.at]
+
+    async def post(self, sent: Sent, *, sender: str) -> None:
+        """Commit it to the box. Raises: KeyConflict, Busy, OutcomeUnknown."""
+        space = await self._space_of(sent.at.kind)
+        slots = self._membership.standing.slots
+        row = letter(space.mint(MAIL), sent.at, sent.event, sender, sent.body, self._clock.now(), slots)
+        outcome = await space.transact(posting(row, sent.digest))
+        if isinstance(outcome, Refused):
+            raise outcome.error
+        if not isinstance(outcome, Done):
+            raise OutcomeUnknown(sent.event[2:])
+        self.posted(sent.at)
+
+    def tell(self, peer: NodeRow | None) -> None:
+        """Let the owner know that there is a letter. It would find it by itself, a little later."""
+        if peer is not None and peer.url is not None and peer.name != self._membership.name:
+            task = asyncio.get_running_loop().create_task(self._peers.nudge(peer.url), name="onefold nudge")
+            self._telling.add(task)
+            task.add_done_callback(self._telling.discard)
+
+    async def _reply(self, sent: Sent, until: int) -> Answer:
+        """What the turn of this id came to, once there is one."""
+        space, pause = await self._space_of(sent.at.kind), FIRST_MS
+        while True:
+            turn = await self._turn_of(space, sent)
+            if turn is not None:
+                reply = turn[TURN.at["reply"]]
+                if reply is None:
+                    raise AlreadyDone(sent.event[2:])
+                aside = pointed(reply)
+                return Answer(reply if aside is None else await self._fetch(sent.at, aside))
+            if self._clock.now() >= until:
+                raise OutcomeUnknown(sent.event[2:])
+            await self._clock.wait(self._clock.now() + pause, asyncio.Event())
+            pause = min(2 * pause, LONGEST_MS)
+
+    async def _turn_of(self, space: Space, sent: Sent) -> Any:
+        (actors,) = await space.look(row_of(sent.at))
+        if not actors:
+            return None
+        key = (actors[0][ACTOR.at["n"]], sent.event)
+        (turns,) = await space.look(Query(TURN, on=("actor", "event"), keys=[key]))
+        return turns[0] if turns else None

@@ -1,0 +1,92 @@
+"""serve.fleet - the doors between the nodes of a fleet, and a look at all of them.
+
+For: POST /fleet/turns, a turn for an actor of this node; POST /fleet/nudge; GET /fleet for people.
+Never: sends a turn on to a third node: whoever sent it looks again and routes it anew; lets in what is not signed.
+Was wrong once: a turn passed on by whoever got it. Two nodes that each believed the other to be its owner passed it to
+and fro.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from onefold.fleet.wire import NUDGE, PATH, SIGNED, answered, is_signed, refused, sent_of
+from onefold.fleet.words import Member
+from onefold.serve import bodies
+from onefold.serve.door import Host
+from onefold.serve.door_fleet import FleetVerbs
+from onefold.serve.routes import NO_STORE, Answer, Ask, Route, answer
+from onefold.terms.codec import parse
+from onefold.terms.errors import BadSignature, OnefoldError, UnknownName
+from onefold.terms.instant import down, text
+
+LOOK: Final = frozenset({"read", "operate"})
+FAULT: Final = (b"content-type", b"application/onefold-fault+json")
+OK: Final = (b"content-type", b"application/json")
+
+
+class Fleet:
+    """The routes of a node. Where this process is none, they are not there."""
+
+    def __init__(self, host: Host) -> None:
+        self.host = host
+
+    def routes(self) -> list[Route]:
+        return [
+            Route("POST", PATH, self.turn, None),
+            Route("POST", NUDGE, self.nudge, None),
+            Route("GET", "/fleet", self.show, LOOK),
+        ]
+
+    async def turn(self, ask: Ask) -> Answer:
+        """The reply, or the fault in a form from which the other node makes the same one. Raises: BadSignature."""
+        raw = await self._signed(ask, PATH)
+        try:
+            told = await self._fleet.received(sent_of(raw))
+        except OnefoldError as fault:
+            return Answer(fault.status, refused(fault), (FAULT, NO_STORE))
+        return Answer(200, answered(parse(told.reply), replayed=told.replayed), (OK, NO_STORE))
+
+    async def nudge(self, ask: Ask) -> Answer:
+        """Look into the store: something of this node's is new there."""
+        await self._signed(ask, NUDGE)
+        self._fleet.nudge()
+        return Answer(204, b"", (NO_STORE,))
+
+    async def show(self, ask: Ask) -> Answer:
+        """The nodes with what they own, and the mail that waits."""
+        ask.queries()
+        fleet = self._fleet
+        mail = await fleet.mail()
+        return answer({"nodes": [shown(node) for node in await fleet.nodes(caller=ask.caller)], "mail": mail})
+
+    async def _signed(self, ask: Ask, path: str) -> bytes:
+        raw = await bodies.read(ask.scope, ask.receive)
+        now_s = self.host.clock.now() // 1000
+        if not is_signed(self.host.signing, ask.header(SIGNED.encode()), now_s, path, raw):
+            raise BadSignature(path, "it was not signed by a node of this fleet, or minutes ago")
+        return raw
+
+    @property
+    def _fleet(self) -> FleetVerbs:
+        fleet = self.host.fleet
+        if fleet is None:
+            raise UnknownName("route", "/fleet: this process is no node of one")
+        return fleet
+
+
+def shown(node: Member) -> dict[str, Any]:
+    """A node as JSON."""
+    told: dict[str, Any] = {
+        "name": node.name,
+        "state": node.state,
+        "incarnation": node.incarnation,
+        "until": text(down(node.until)),
+        "slots": node.slots,
+        "names": dict(node.names),
+    }
+    if node.url is not None:
+        told["url"] = node.url
+    if node.epochs is not None:
+        told["epochs"] = list(node.epochs)
+    return told
