@@ -16,6 +16,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from onefold.kernel.tables import ACTOR
 from onefold.store.contract import (
     Append,
     Body,
@@ -32,7 +33,7 @@ from onefold.store.contract import (
     Table,
     Value,
 )
-from onefold.terms.ids import ActorId, join
+from onefold.terms.ids import SLOTS, ActorId, join
 
 NODE = Table(
     "node",
@@ -177,10 +178,9 @@ def joining(name: str, url: str | None, lease_ms: int, slots: int) -> Body[Joine
     """A new life of this node. An earlier one of the same name is over from now on: what it owns is nobody's."""
 
     def body() -> Any:
-        met, split = yield (
-            Query(NODE, on=("name",), keys=[(name,)], lock="update"),
-            Append(SPLIT, [("slots", slots)]),
-        )
+        met, actors = yield Query(NODE, on=("name",), keys=[(name,)], lock="update"), Query(ACTOR, limit=1)
+        # Actors from before there was a fleet have the slots that a store has by default.
+        (split,) = yield (Append(SPLIT, [("slots", SLOTS if actors else slots)]),)
         known = NodeRow.of(met[0]) if met else None
         incarnation = 1 if known is None else known.incarnation + 1
         _, ((after,)) = yield (
@@ -188,7 +188,8 @@ def joining(name: str, url: str | None, lease_ms: int, slots: int) -> Body[Joine
             Cas(NODE, [((name,), {}, {"until": DbNow(lease_ms), "since": DbNow()})]),
         )
         now = NodeRow.of(after).since
-        return Last((), Joined(Me(name, incarnation), now, slots if split[0] is None else int(split[0][1])))
+        there = SLOTS if actors else slots
+        return Last((), Joined(Me(name, incarnation), now, there if split[0] is None else int(split[0][1])))
 
     return body
 

@@ -158,8 +158,8 @@ class Core:
         self.windows = windows_of(catalog, config.retention.ids)
         self.blobs: dict[str, Blobs] = {}
         self.noted = Noted()
-        self.driver = Driver(clock, self.node, lambda: self.places, self.ours)
         self.singles: Callable[[], Sequence[ActorId]] = tuple  # actors owned apart from their slots
+        self.driver = Driver(clock, self.node, lambda: self.places, self.ours, self._apart)
         self.postman = Postman(clock, partial(self.space, MAIN), self._carried, self.ours, self._apart)
         self.closing: list[Callable[[], Awaitable[None]]] = []  # what runs beside, and must end before the store does
         self.last: list[Callable[[], Awaitable[None]]] = []  # once nothing is on its way any more

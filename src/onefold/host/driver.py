@@ -68,9 +68,11 @@ class Driver:
         node: Node,
         spaces: Callable[[], Iterable[Where]],
         slots: Callable[[], Sequence[int] | None] = lambda: None,
+        single: Callable[[], Sequence[ActorId]] = tuple,
     ) -> None:
-        """`slots`: whose alarms are this process's to ring; None: all."""
+        """`slots`: whose alarms are this process's to ring; None: all. `single`: actors beside those."""
         self._slots = slots
+        self._single = single
         self._clock = clock
         self._node = node
         self._spaces = spaces
@@ -163,7 +165,9 @@ class Driver:
                 found = await where.look(soonest(where.kinds, slots))
                 if self._said and self._said.pop(f"the alarms of {where.name}", None) is not None:
                     log.warning("the alarms of %s can be read again", where.name)
-                at = min((int(row[_AT]) for row in found), default=None)  # type: ignore[call-overload]
+                apart = await self._apart(where, now)
+                ats = [*(int(row[_AT]) for row in found), *apart]  # type: ignore[call-overload]
+                at = min(ats, default=None)
                 self._next[where.name] = at
                 if at is None or at > now:
                     return
@@ -178,6 +182,21 @@ class Driver:
         except Exception as fault:  # noqa: BLE001 - the door: one space that fails must not stop the only clock
             self._say(f"the alarms of {where.name}", f"could not be read: {fault}")
             self._next[where.name] = now + AFTER_FAULT_MS
+
+    async def _apart(self, where: Where, now: int) -> list[int]:
+        """Ring the actors that are this process's apart from their slots; when each is due next."""
+        ats = []
+        for at in self._single():
+            if at.kind in where.kinds:
+                try:
+                    resident = await self._node.activate(at)
+                except OnefoldError:
+                    continue  # it is another's by now, or waits
+                if resident.alarm.at is not None and resident.alarm.at <= now:
+                    await self._one(resident.base.actor, at)
+                if resident.alarm.at is not None and resident.alarm.at > now:
+                    ats.append(resident.alarm.at)
+        return ats
 
     async def _behind(self, where: Where, now: int, most: int) -> None:
         """When to look again behind alarms that cannot be rung now: when the soonest of the others is due, and `most`

@@ -23,7 +23,6 @@ from onefold.host.peers import Peers
 from onefold.host.settings import on_postgres
 from onefold.store.contract import World
 from onefold.terms.errors import Finding, LoadRefused
-from onefold.terms.ids import SLOTS
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +49,7 @@ class Enlisted:
         membership = Membership(
             str(config.node.name),
             config.node.advertise,
-            config.slots or SLOTS,
+            config.slots,
             self.standing,
             self.lease,
             renewal,

@@ -40,8 +40,8 @@ from onefold.host.lease import PART, Lease, Renewal
 from onefold.node.node import Node
 from onefold.node.owning import Hold
 from onefold.store.contract import Body, Done, Query, Refused, Space
-from onefold.terms.errors import OnefoldError, OutcomeUnknown
-from onefold.terms.ids import ActorId, slot_of
+from onefold.terms.errors import Finding, LoadRefused, OnefoldError, OutcomeUnknown
+from onefold.terms.ids import SLOTS, ActorId, slot_of
 
 T = TypeVar("T")
 HAND_MS = 2_000  # how long what is on its way may take before its actor moves; at the end of a process its grace counts
@@ -60,7 +60,7 @@ class Membership:
         self,
         name: str,
         url: str | None,
-        slots: int,
+        slots: int | None,
         standing: Standing,
         lease: Lease,
         renewal: Renewal,
@@ -99,8 +99,11 @@ class Membership:
         """A new life, and what nobody has. Raises: StoreUnavailable."""
         sent = self.lease.boot()
         joined = await self.transact(
-            joining(self.name, self._url, self.lease.ms, self._slots), f"joining as {self.name}"
+            joining(self.name, self._url, self.lease.ms, self._slots or SLOTS), f"joining as {self.name}"
         )
+        if self._slots is not None and joined.slots != self._slots:
+            told = f"the store has {joined.slots}, since it was made; leave this out, or say the same"
+            raise LoadRefused([Finding("slots", told)])
         self.lease.closed, self.lease.state = False, LIVE
         self.lease.renewed(sent, joined.now)
         self._names = (*map(slot_name, range(joined.slots)), *(f"space/{name}" for name in self._spaces))
