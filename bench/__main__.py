@@ -9,7 +9,7 @@ from __future__ import annotations
 import argparse
 import shutil
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -17,18 +17,21 @@ from pathlib import Path
 from bench import honesty, places, profiles, scenes
 from bench.child import Child, Failed
 from bench.goals import START, Line, Measured, lines
+from bench.goals_turns import turn_lines
 from bench.interleave import Case, run
 from bench.places import SCRATCH, Missing, log, scratch
 from bench.results import report
 from bench.scenes import module
+from bench.sharing import processes
+from bench.standing import Gaps, Made, peer, standing
+from bench.turns import SETS, read_back
 
-Gaps = dict[str, str]
 Profiles = dict[str, list[str]]
 TIMERS = ("onefold", "apscheduler", "huey", "dbos")
 DBOS_TIMERS = 1_000  # 10,000 in a minute are beyond it: 18 ms of CPU each
 SLEPT_S = 10.0  # how long the sleepers of a profile sleep, at most
 TASKS = 500
-PARTS = ("rates", "reflexes", "timers", "sleepers", "waiters", "starts", "growth", "honesty")
+PARTS = ("rates", "reflexes", "timers", "sleepers", "waiters", "starts", "growth", *SETS, "processes", "honesty")
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,55 +76,40 @@ QUICK = Size(
 )
 
 
-def commands(failed: Gaps) -> Profiles:
-    """How each contender is started; one that cannot be had is a line in `failed`."""
+def commands() -> Made:
+    """How each contender is started."""
     wrk = places.tool("wrk")
-    made: dict[str, Callable[[], list[str]]] = {
+    return {
         "fold": lambda: module("fold", scratch("fold")),
         "disk": lambda: module("disk", scratch("disk")),
         "served": lambda: module("served", wrk, "post", scratch("served")),
         "workerd": lambda: module("workerd", wrk, places.workerd(), scratch("workerd")),
         "runs": lambda: module("runs", scratch("runs")),
-        "dbos": lambda: _peer("dbos_runs", scratch("dbos")),
-        "restate": lambda: _peer("restate_runs", wrk, places.restate_server(), scratch("restate")),
-        "absurd": lambda: _peer("absurd_runs", scratch("absurd")),
+        "dbos": lambda: peer("dbos_runs", scratch("dbos")),
+        "restate": lambda: peer("restate_runs", wrk, places.restate_server(), scratch("restate")),
+        "absurd": lambda: peer("absurd_runs", scratch("absurd")),
         "tool": lambda: module("served", wrk, "mcp", scratch("tool")),
         "package": lambda: module("mcp_package", wrk),
         "chart": lambda: module("stepping"),
         "xstate": lambda: [places.node(), *_chart_of_xstate()],
     }
-    return _had(made, failed)
 
 
-def _had(made: Mapping[str, Callable[[], list[str]]], failed: Gaps) -> Profiles:
-    found: dict[str, list[str]] = {}
-    for name, make in made.items():
-        try:
-            found[name] = make()
-        except Missing as missing:
-            failed[name] = str(missing)
-    return found
-
-
-def fan_commands() -> dict[str, Callable[[], list[str]]]:
+def fan_commands() -> Made:
     """Who can turn one trigger into many tasks."""
     return {
         "reflexes": lambda: module("reflexes", scratch("reflexes")),
         "reflexes_pg": lambda: module("reflexes", scratch("reflexes-pg"), "postgres"),
-        "dbos": lambda: _peer("dbos_runs", scratch("dbos-fan")),
-        "dbos_pg": lambda: _peer("dbos_runs", scratch("dbos-fan-pg"), "postgres"),
-        "absurd": lambda: _peer("absurd_runs", scratch("absurd-fan")),
-        "procrastinate": lambda: _peer("procrastinate_runs", scratch("procrastinate")),
+        "dbos": lambda: peer("dbos_runs", scratch("dbos-fan")),
+        "dbos_pg": lambda: peer("dbos_runs", scratch("dbos-fan-pg"), "postgres"),
+        "absurd": lambda: peer("absurd_runs", scratch("absurd-fan")),
+        "procrastinate": lambda: peer("procrastinate_runs", scratch("procrastinate")),
     }
 
 
 def _chart_of_xstate() -> list[str]:
     here = places.ROOT / "bench" / "contenders"
     return [str(here / "stepping.mjs"), places.xstate(), str(here / "order.json")]
-
-
-def _peer(name: str, *words: object) -> list[str]:
-    return [places.peers_python(), *module(name, *words)[1:]]
 
 
 def cases(seconds: float) -> list[Case]:
@@ -136,43 +124,42 @@ def cases(seconds: float) -> list[Case]:
     ]
 
 
-def _begun(commands: Profiles, failed: Gaps, children: dict[str, Child]) -> None:
-    """Every contender, standing still."""
-    for name, command in commands.items():
-        try:
-            children[name] = Child(name, command, log(name))
-        except Failed as fault:
-            failed[name] = str(fault)
-            continue
-        children[name].stand()
-
-
 def fans(taken: Measured, size: Size, failed: Gaps) -> None:
     """One trigger to many tasks to one settle, in interleaved rounds of their own: some take half a minute of each."""
-    children: dict[str, Child] = {}
     known = fan_commands()
     turns = [Case(name, "fan", TASKS) for name in known]
     turns += [Case(name, "pair", TASKS) for name in known if name.startswith("reflexes")]
-    try:
-        _begun(_had(known, failed), failed, children)
+    with standing(known, failed) as children:
         taken.fans = run(children, turns, size.rounds, warm=size is not QUICK)
         failed.update(taken.fans.failed)
-    finally:
-        for child in children.values():
-            child.close()
 
 
 def rates(taken: Measured, size: Size, failed: Gaps) -> Profiles:
     """The interleaved rounds; the profiles of those of ours that fall short."""
-    children: dict[str, Child] = {}
-    try:
-        _begun(commands(failed), failed, children)
+    with standing(commands(), failed) as children:
         taken.rounds = run(children, cases(size.seconds), size.rounds, warm=size is not QUICK)
         failed.update(taken.rounds.failed)
         return falling_short(lines(taken), children, size, failed)
-    finally:
-        for child in children.values():
-            child.close()
+
+
+def sets(taken: Measured, size: Size, parts: Sequence[str], failed: Gaps) -> tuple[Profiles, list[honesty.Check]]:
+    """Cells, programs, mail and processes, each in rounds of its own, and the counts that each leaves."""
+    found: Profiles = {}
+    checks: list[honesty.Check] = []
+    for part, make in SETS.items():
+        if part in parts:
+            given = make(size.seconds)
+            with standing(given.made, failed) as children:
+                warm = given.warm and size is not QUICK
+                rounds = taken.turns[part] = run(children, given.cases, size.rounds, warm=warm)
+                failed.update({f"{part}: {label}": why for label, why in rounds.failed.items()})
+                checks += read_back(part, given, children, rounds, failed)
+                found.update(falling_short(turn_lines(taken, part), children, size, failed))
+    if "processes" in parts:
+        taken.turns["processes"], held = processes(size.rounds, size.seconds, failed)
+        failed.update({f"processes: {label}": why for label, why in taken.turns["processes"].failed.items()})
+        checks += held
+    return found, checks
 
 
 def falling_short(table: Sequence[Line], children: Mapping[str, Child], size: Size, failed: Gaps) -> Profiles:
@@ -266,13 +253,15 @@ def main() -> int:
             fans(taken, size, failed)
         rest(taken, size, parts, failed)
         found.update(slow_scenes(lines(taken), size, failed))
-        checks = truths(failed) if "honesty" in parts else []
+        looked, checks = sets(taken, size, parts, failed)
+        found.update(looked)
+        checks += truths(failed) if "honesty" in parts else []
     except Missing as missing:
         print(missing, file=sys.stderr)
         return 1
     finally:
         shutil.rmtree(SCRATCH, ignore_errors=True)
-    table = lines(taken)
+    table = [*lines(taken), *turn_lines(taken)]
     written = report(taken, table, checks, found, failed, rounds=size.rounds, quick=asked.quick)
     place = asked.to or (SCRATCH.parent / "bench-quick.md" if asked.quick or asked.part else places.RESULTS)
     place.write_text(written, encoding="utf-8")

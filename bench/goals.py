@@ -70,6 +70,11 @@ class Measured:
     fans: Rounds = field(default_factory=Rounds)
     loaded: dict[int, Told] = field(default_factory=dict)
     settled: dict[int, Told] = field(default_factory=dict)
+    turns: dict[str, Rounds] = field(default_factory=dict)  # by part
+
+    @property
+    def all_rounds(self) -> list[Rounds]:
+        return [self.rounds, self.fans, *self.turns.values()]
 
     def over(self, mine: str, theirs: str, times: float = 1.0) -> tuple[float | None, str]:
         """The ratio of two rates, and both as text."""

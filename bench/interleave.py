@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import gc
 import sys
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from bench.child import Child, Failed
 from bench.measures import Sample, median, spin
@@ -32,11 +34,16 @@ class Case:
 
 @dataclass
 class Rounds:
-    """Samples by label, in the order of the rounds, the spin before each, and what failed."""
+    """Samples by label, in the order of the rounds, the spin before each, and what failed.
+
+    answered: answers by contender and workload, those of the warming up too; asked: its callers, of all its turns.
+    """
 
     samples: dict[str, list[Sample]] = field(default_factory=dict)
     spins: list[float] = field(default_factory=list)
     failed: dict[str, str] = field(default_factory=dict)
+    answered: Counter[tuple[str, str]] = field(default_factory=Counter)
+    asked: Counter[str] = field(default_factory=Counter)
 
     def rate(self, label: str) -> float:
         """The median rate; 0 when it was never measured."""
@@ -55,24 +62,32 @@ def run(children: Mapping[str, Child], cases: Sequence[Case], rounds: int, *, wa
     for number in range(rounds):
         for case in cases:
             if case.contender in children and case.label not in taken.failed:
-                _turn(taken, children[case.contender], case, warm=warm and number == 0)
+                turn(taken, children[case.contender], case, warm=warm and number == 0)
         print(f"round {number + 1} of {rounds} done", file=sys.stderr)
     for child in children.values():
         child.go_on()
     return taken
 
 
-def _turn(taken: Rounds, child: Child, case: Case, *, warm: bool) -> None:
+def turn(taken: Rounds, child: Child, case: Case, *, warm: bool) -> None:
+    """One turn of one contender; with `warm`, also a little before."""
     child.go_on()
     gc.collect()
     try:
         if warm:  # the first answers open files and fill caches
-            child.ask(case.workload, case.callers, 0.3)
+            _asked(taken, child, case, 0.3)
         taken.spins.append(spin())
-        told = child.ask(case.workload, case.callers, case.seconds)
+        told = _asked(taken, child, case, case.seconds)
         taken.samples.setdefault(case.label, []).append(Sample(**told))
     except Failed as fault:
         taken.failed[case.label] = str(fault)
         print(f"{case.label}: {fault}", file=sys.stderr)
     finally:
         child.stand()
+
+
+def _asked(taken: Rounds, child: Child, case: Case, seconds: float) -> dict[str, Any]:
+    taken.asked[case.contender] += case.callers
+    told = child.ask(case.workload, case.callers, seconds)
+    taken.answered[case.contender, case.workload] += told["count"]
+    return told

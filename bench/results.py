@@ -49,7 +49,7 @@ def report(
 
 
 def _opening(taken: Measured, rounds: int, *, quick: bool) -> str:
-    spins = [*taken.rounds.spins, *taken.fans.spins] or [0.0]
+    spins = [spin for rounds in taken.all_rounds for spin in rounds.spins] or [0.0]
     commit = subprocess.run(
         ["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False
     )
@@ -88,11 +88,12 @@ def _bound(bound: float | None, line: Line) -> str:
 
 def _rates(taken: Measured) -> str:
     rows = []
-    for rounds in (taken.rounds, taken.fans):
+    named = [("", rounds) for rounds in (taken.rounds, taken.fans)]
+    for part, rounds in [*named, *((f"{part}: ", rounds) for part, rounds in taken.turns.items())]:
         for label, samples in rounds.samples.items():
             rates = [each.rate for each in samples]
             middle = [number(rounds.middle(label, name)) for name in ("rate", "p50", "p99")]
-            rows.append((label, middle[0], f"{number(min(rates))} to {number(max(rates))}", *middle[1:]))
+            rows.append((part + label, middle[0], f"{number(min(rates))} to {number(max(rates))}", *middle[1:]))
     return _table(("contender, workload, callers", "a second", "from, to", "p50 ms", "p99 ms"), rows)
 
 

@@ -1,6 +1,7 @@
-"""bench.contenders.restate_runs - Restate's server with its Python SDK: runs of ten steps, driven by wrk.
+"""bench.contenders.restate_runs - Restate's server with its Python SDK: runs of ten steps, and a counter, driven by wrk.
 
-For: `ten callers seconds` at its ingress. Runs in the peers' environment.
+For: `ten|count callers seconds` at its ingress, the counter a virtual object for each of 64 keys; `read` tells each
+count. Runs in the peers' environment.
 Never: weakens its log; four partitions and not 24, to suit few cores.
 """
 
@@ -12,11 +13,13 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from bench.answering import answer
 from bench.measures import Sample
-from bench.wrk import Unread, free_port, listening, load, script
+from bench.wrk import ACTORS, Unread, free_port, listening, load, script
 
 ROOT = Path(__file__).resolve().parents[2]
 CONFIG = """\
@@ -34,12 +37,17 @@ SERVED = "bench.contenders.restate_service:app"
 
 
 def post(port: int, path: str, value: object) -> int:
+    return said(port, path, value)[0]
+
+
+def said(port: int, path: str, value: object) -> tuple[int, bytes]:
+    """The status and the body of one call."""
     line = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
     line.request("POST", path, json.dumps(value), {"content-type": "application/json"})
     answered = line.getresponse()
-    answered.read()
+    body = answered.read()
     line.close()
-    return answered.status
+    return answered.status, body
 
 
 def until_ok(port: int, path: str, value: object, within_s: float = 60.0) -> None:
@@ -70,21 +78,27 @@ def main(program: str, server: str, folder: Path) -> None:
     hypercorn = str(Path(sys.executable).with_name("hypercorn"))
     bound = f"127.0.0.1:{ports['service']}"
     service = subprocess.Popen([hypercorn, SERVED, "-b", bound, "-k", "uvloop"], cwd=ROOT, **quiet)  # type: ignore[call-overload]
-    lua = script("'/Numbers/ten'", "'1'")
+    scripts = {"ten": script("'/Numbers/ten'", "'1'"), "count": script("'/Tally/c' .. who .. '/add'", "'1'")}
 
-    def runs(callers: int, seconds: float) -> Sample:
-        return load(program, f"http://127.0.0.1:{ports['ingress']}", callers, seconds, lua)
+    def driven(workload: str) -> Callable[[int, float], Sample]:
+        url = f"http://127.0.0.1:{ports['ingress']}"
+        return lambda callers, seconds: load(program, url, callers, seconds, scripts[workload])
+
+    def read(callers: int, seconds: float) -> dict[str, Any]:
+        told = [said(ports["ingress"], f"/Tally/c{who}/add", 0)[1] for who in range(ACTORS)]
+        return {"counts": [int(each) for each in told]}
 
     try:
         listening(ports["service"], service)
         until_ok(ports["admin"], "/deployments", {"uri": f"http://127.0.0.1:{ports['service']}"})
         until_ok(ports["ingress"], "/Numbers/ten", 1)
-        answer({"ten": runs})
+        answer({**{name: driven(name) for name in scripts}, "read": read})
     finally:
         for process in (service, serving):
             process.terminate()
             process.wait()
-        lua.unlink()
+        for lua in scripts.values():
+            lua.unlink()
 
 
 if __name__ == "__main__":

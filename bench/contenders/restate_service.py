@@ -1,4 +1,4 @@
-"""bench.contenders.restate_service - the service that Restate calls: ten journaled steps.
+"""bench.contenders.restate_service - what Restate calls: a service of ten journaled steps, a virtual object that counts.
 
 For: hypercorn, in the peers' environment.
 Never: keeps anything.
@@ -18,4 +18,14 @@ async def ten(ctx: restate.Context, n: int) -> int:
     return n
 
 
-app = restate.app([numbers])
+tally = restate.VirtualObject("Tally")
+
+
+@tally.handler()  # type: ignore[untyped-decorator]
+async def add(ctx: restate.ObjectContext, by: int) -> int:
+    count: int = (await ctx.get("count", type_hint=int) or 0) + by
+    ctx.set("count", count)
+    return count
+
+
+app = restate.app([numbers, tally])

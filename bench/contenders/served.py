@@ -1,6 +1,7 @@
 """bench.contenders.served - Onefold behind HTTP, as `onefold serve` runs it, driven by wrk.
 
-For: `post` (events of the counter) and `mcp` (calls of the tool `add`), callers, seconds.
+For: `post` (events of the counter), `mcp` (calls of the tool `add`) and `turn` (turns of a cell), callers, seconds;
+`read` tells the count of each cell.
 Never: serves otherwise than a person would: the command, uvicorn, its own settings.
 """
 
@@ -21,11 +22,16 @@ from bench.answering import answer
 from bench.child import surroundings
 from bench.contenders.counting import NOTE
 from bench.measures import Sample
-from bench.wrk import free_port, listening, load, script
+from bench.wrk import ACTORS, free_port, listening, load, script
 
 ROOT = Path(__file__).resolve().parents[2]
-TARGETS = {"post": "bench/contenders/counting.py", "mcp": "bench/contenders/adding.py"}
+TARGETS = {
+    "post": "bench/contenders/counting.py",
+    "mcp": "bench/contenders/adding.py",
+    "turn": "bench/contenders/tallying.py",
+}
 PATHS = {"post": "/modules/counter/events", "mcp": "/mcp"}
+TURN = '{"method":"add","arguments":{"by":1}}'
 VERSION = "2026-07-28"
 
 
@@ -84,9 +90,23 @@ def requests(workload: str) -> Path:
     if workload == "mcp":
         body, headers = mcp_body("n")
         return script(f"'{PATHS[workload]}'", body, headers)
+    if workload == "turn":
+        return script("'/cells/Tally/c' .. who .. '/turns'", f"'{TURN}'")
     tag = f"{os.getpid()}-{time.time_ns():x}"
     event = """'{"type":"Add","id":"%s-' .. n .. '","counter":"c' .. who .. '","by":3,"order":"A-' .. n .. '","note":"%s"}'"""
     return script(f"'{PATHS[workload]}'", event % (tag, NOTE))
+
+
+def read(server: Server) -> dict[str, Any]:
+    """The count of each cell."""
+    line = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
+    counts = []
+    for who in range(ACTORS):
+        line.request("GET", f"/cells/Tally/c{who}")
+        told = json.loads(line.getresponse().read())
+        counts.append(int(told["state"]["count"]))
+    line.close()
+    return {"counts": counts}
 
 
 def drive(program: str, workload: str, server: Server, callers: int, seconds: float) -> Sample:
@@ -105,6 +125,7 @@ def main(program: str, workload: str, folder: Path) -> None:
         answer(
             {
                 workload: lambda callers, seconds: drive(program, workload, server, callers, seconds),
+                "read": lambda callers, seconds: read(server),
                 "pid": lambda callers, seconds: {"pid": server.process.pid},
             }
         )
