@@ -9,6 +9,8 @@ was busy lost, and the table said so for months.
     measures, answering    what a contender needs: samples, and lines that it answers (no other imports)
     contenders/            child processes: each answers `workload callers seconds`
     child, interleave      starting, stopping and asking them in turns
+    standing, turns        sets of them: cells, programs, mail, with the counts that are read back
+    sharing                processes on one Postgres
     sleepers, waiters, starts, growth, honesty     what is no rate: each a scene of its own
-    goals, results         what was to be reached, and the report
+    goals, goals_turns, results      what was to be reached, and the report
 """

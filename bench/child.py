@@ -20,6 +20,7 @@ from typing import Any
 from bench.places import ROOT
 
 READY_S = 120.0
+WORDS = 300  # of the last line of a log
 SLACK_S = 90.0  # beyond the seconds asked for: a queue may still drain
 
 
@@ -43,6 +44,7 @@ class Child:
     def __init__(self, name: str, command: Sequence[str], log: Path, *, wait: bool = True) -> None:
         self.name = name
         self._log = log.open("ab")
+        self._began = self._log.tell()
         self.process = subprocess.Popen(
             command,
             cwd=ROOT,
@@ -84,11 +86,18 @@ class Child:
                 raise Failed(f"{self.name} said nothing for {within_s:.0f} s")
             piece = os.read(self.process.stdout.fileno(), 1 << 16)
             if not piece:
-                raise Failed(f"{self.name} ended; its last words are in the log")
+                raise Failed(f"{self.name} ended: {self._last_words()}")
             self._rest += piece
         line, _, self._rest = self._rest.partition(b"\n")
         told: dict[str, Any] = json.loads(line)
         return told
+
+    def _last_words(self) -> str:
+        """The last line that it wrote to its log."""
+        with open(self._log.name, "rb") as log:
+            log.seek(self._began)
+            said = log.read().decode(errors="replace").strip().splitlines()
+        return said[-1][-WORDS:] if said else "it said nothing"
 
     def signal(self, number: int) -> None:
         with contextlib.suppress(ProcessLookupError):

@@ -80,6 +80,9 @@ def _programs(rounds: Rounds) -> Iterator[Line]:
             yield Line(row, "resident alone, with memory for a store", memory, must, None, "us", less=True)
             alone = _us(rounds, f"interpreter {workload} {callers}")
             yield Line(row, "the interpreter alone: no cell, no store", alone, None, None, "us", less=True)
+            if callers == 1:
+                alone = _us(rounds, f"one_core {workload} 1")
+                yield Line(row, "the same, it and its host on one core", alone, None, None, "us", less=True)
             over = us / alone if us and alone else None
             way = "which one call does not need" if calls == 1 else "which it runs in"
             yield Line(row, f"durable / the interpreter alone, {way}", over, None, less=True)

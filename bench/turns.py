@@ -57,13 +57,14 @@ def programs(seconds: float) -> Set:
         "cell": lambda: module("cells", scratch("cell")),
         "memory": lambda: module("cells", "memory"),
         "interpreter": lambda: module("interpreter"),
+        "one_core": lambda: module("interpreter", "one_core"),
         "disk": lambda: module("disk", scratch("disk")),
     }
     turns = [
         Case(name, workload, callers, seconds)
         for callers in (1, 64)
         for workload in ("one", "ten")
-        for name in ("cell", "memory", "interpreter")
+        for name in ("cell", "memory", "interpreter", *(("one_core",) if callers == 1 else ()))
     ]
     return Set(made, [*turns, Case("disk", "rows", 1, seconds)], adds={"ten": CALLS})
 

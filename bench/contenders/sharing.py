@@ -7,6 +7,7 @@ Never: shares an actor with another process of the run: what is measured is the 
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
 import time
 from typing import Any
@@ -18,6 +19,8 @@ from bench.answering import answer_async
 from bench.contenders.counting import ACTORS, counter, event_bytes, notice
 from bench.measures import Sample, by_tasks
 
+BETWEEN_NODES = "a secret of all processes of a run"
+
 
 def block(run: int, process: int) -> int:
     """The first of the actors of one process in one run."""
@@ -26,6 +29,7 @@ def block(run: int, process: int) -> int:
 
 async def main(store: str, run: int, process: int) -> None:
     first = block(run, process)
+    os.environ.setdefault("ONEFOLD_SECRET", BETWEEN_NODES)
     async with onefold.App(counter, notice, store=store) as app:
         deliver, caller = app.host.deliver_raw, app.caller
 
