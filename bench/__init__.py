@@ -10,7 +10,7 @@ was busy lost, and the table said so for months.
     contenders/            child processes: each answers `workload callers seconds`
     child, interleave      starting, stopping and asking them in turns
     standing, turns        sets of them: cells, programs, mail, with the counts that are read back
-    sharing                processes on one Postgres
+    sharing                processes and nodes on one Postgres: folds, routed turns, takeovers
     sleepers, waiters, starts, growth, honesty     what is no rate: each a scene of its own
     goals, goals_turns, results      what was to be reached, and the report
 """

@@ -14,15 +14,14 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-from bench import honesty, places, profiles, scenes
+from bench import honesty, places, profiles, scenes, sharing
 from bench.child import Child, Failed
 from bench.goals import START, Line, Measured, lines
-from bench.goals_turns import turn_lines
+from bench.goals_turns import takeover_lines, turn_lines
 from bench.interleave import Case, run
 from bench.places import SCRATCH, Missing, log, scratch
 from bench.results import report
 from bench.scenes import module
-from bench.sharing import processes
 from bench.standing import Gaps, Made, peer, standing
 from bench.turns import SETS, read_back
 
@@ -31,7 +30,8 @@ TIMERS = ("onefold", "apscheduler", "huey", "dbos")
 DBOS_TIMERS = 1_000  # 10,000 in a minute are beyond it: 18 ms of CPU each
 SLEPT_S = 10.0  # how long the sleepers of a profile sleep, at most
 TASKS = 500
-PARTS = ("rates", "reflexes", "timers", "sleepers", "waiters", "starts", "growth", *SETS, "processes", "honesty")
+NODES = ("processes", "routed", "takeover")
+PARTS = ("rates", "reflexes", "timers", "sleepers", "waiters", "starts", "growth", *SETS, *NODES, "honesty")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +48,8 @@ class Size:
     at_rest: tuple[int, ...]
     loaded: tuple[int, ...]
     settled: tuple[int, ...]
+    leases_s: tuple[float, ...]
+    kills: int
 
 
 FULL = Size(
@@ -61,6 +63,8 @@ FULL = Size(
     at_rest=(1_000, 1_000_000),
     loaded=(1, 1_000, 100_000),
     settled=(1_000, 1_000_000),
+    leases_s=(2.0, 10.0),
+    kills=3,
 )
 QUICK = Size(
     rounds=1,
@@ -73,6 +77,8 @@ QUICK = Size(
     at_rest=(200, 2_000),
     loaded=(1, 100),
     settled=(100, 1_000),
+    leases_s=(2.0,),
+    kills=1,
 )
 
 
@@ -143,7 +149,7 @@ def rates(taken: Measured, size: Size, failed: Gaps) -> Profiles:
 
 
 def sets(taken: Measured, size: Size, parts: Sequence[str], failed: Gaps) -> tuple[Profiles, list[honesty.Check]]:
-    """Cells, programs, mail and processes, each in rounds of its own, and the counts that each leaves."""
+    """Cells, programs and mail, each in rounds of its own, and the counts that each leaves."""
     found: Profiles = {}
     checks: list[honesty.Check] = []
     for part, make in SETS.items():
@@ -155,11 +161,32 @@ def sets(taken: Measured, size: Size, parts: Sequence[str], failed: Gaps) -> tup
                 failed.update({f"{part}: {label}": why for label, why in rounds.failed.items()})
                 checks += read_back(part, given, children, rounds, failed)
                 found.update(falling_short(turn_lines(taken, part), children, size, failed))
-    if "processes" in parts:
-        taken.turns["processes"], held = processes(size.rounds, size.seconds, failed)
-        failed.update({f"processes: {label}": why for label, why in taken.turns["processes"].failed.items()})
-        checks += held
     return found, checks
+
+
+def nodes(taken: Measured, size: Size, parts: Sequence[str], failed: Gaps) -> list[honesty.Check]:
+    """Several processes on one Postgres, and the counts that they leave."""
+    checks: list[honesty.Check] = []
+    for part, measure in (
+        ("processes", partial(sharing.processes, size.rounds, size.seconds, failed)),
+        ("routed", partial(sharing.routed, size.rounds, size.seconds)),
+    ):
+        if part in parts:
+            try:
+                rounds, held = measure()
+            except (Failed, Missing) as fault:
+                failed[part] = str(fault)
+                continue
+            taken.turns[part] = rounds
+            checks += held
+            failed.update({f"{part}: {label}": why for label, why in rounds.failed.items()})
+    for lease_s in size.leases_s if "takeover" in parts else ():
+        try:
+            taken.takeovers[lease_s], check = sharing.takeovers(lease_s, size.kills)
+            checks.append(check)
+        except (Failed, Missing) as fault:
+            failed[f"takeover, lease {lease_s:g} s"] = str(fault)
+    return checks
 
 
 def falling_short(table: Sequence[Line], children: Mapping[str, Child], size: Size, failed: Gaps) -> Profiles:
@@ -255,13 +282,14 @@ def main() -> int:
         found.update(slow_scenes(lines(taken), size, failed))
         looked, checks = sets(taken, size, parts, failed)
         found.update(looked)
+        checks += nodes(taken, size, parts, failed)
         checks += truths(failed) if "honesty" in parts else []
     except Missing as missing:
         print(missing, file=sys.stderr)
         return 1
     finally:
         shutil.rmtree(SCRATCH, ignore_errors=True)
-    table = [*lines(taken), *turn_lines(taken)]
+    table = [*lines(taken), *turn_lines(taken), *takeover_lines(taken)]
     written = report(taken, table, checks, found, failed, rounds=size.rounds, quick=asked.quick)
     place = asked.to or (SCRATCH.parent / "bench-quick.md" if asked.quick or asked.part else places.RESULTS)
     place.write_text(written, encoding="utf-8")

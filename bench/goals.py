@@ -71,6 +71,7 @@ class Measured:
     loaded: dict[int, Told] = field(default_factory=dict)
     settled: dict[int, Told] = field(default_factory=dict)
     turns: dict[str, Rounds] = field(default_factory=dict)  # by part
+    takeovers: dict[float, Told] = field(default_factory=dict)  # by lease, in seconds
 
     @property
     def all_rounds(self) -> list[Rounds]:

@@ -9,12 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from bench.contenders.counting import ACTORS
 from bench.contenders.letters import CAPACITY, LETTERS
 from bench.contenders.tallying import CALLS
 from bench.goals import Line, Measured, number
 from bench.interleave import Rounds
+from bench.sharing import ROUTED
 from bench.turns import CALLERS, PRODUCERS, apart_s
 
+LEASE_S = 10.0  # as it comes
+BEYOND_LEASE_S = 2.0  # what a takeover may add to the lease
 KORU_TURN_US = 79
 KORU_ROUTED_US = 280
 KORU_SETTLED = 4_700
@@ -23,7 +27,7 @@ OVER_HTTP = {1: (2.5, 3.5), 8: (5, 10), 64: (10, 20)}
 
 def turn_lines(taken: Measured, only: str | None = None) -> list[Line]:
     """The whole table, or the part of it that is named so."""
-    known = {"cells": _cells, "programs": _programs, "mail": _mail, "processes": _processes}
+    known = {"cells": _cells, "programs": _programs, "mail": _mail, "processes": _processes, "routed": _routed}
     return [
         line for part, lines in known.items() if only in (None, part) for line in lines(taken.turns.get(part, Rounds()))
     ]
@@ -116,12 +120,34 @@ def _mail(rounds: Rounds) -> Iterator[Line]:
 
 def _processes(rounds: Rounds) -> Iterator[Line]:
     row = "on Postgres, 64 callers in process"
-    mine = "shared fold 1"
+    mine = "alone fold 1"
     ratio, figure = _over(rounds, mine, "dbos count 64")
     yield Line(row, f"Onefold / DBOS on Postgres: {figure}", ratio, 100)
     ratio, figure = _over(rounds, mine, "workerd post 64")
     yield Line(row, f"Onefold / workerd: {figure}", ratio, 10, 20)
-    row = "whole folds, processes on one Postgres, 64 callers each"
+    row = "whole folds on one Postgres, 64 callers a process"
+    ratio, figure = _over(rounds, "fleet fold 1", mine)
+    yield Line(row, f"a fleet of one / a process alone: {figure}", ratio, None)
     for many in (2, 4):
-        ratio, figure = _over(rounds, f"shared fold {many}", mine)
-        yield Line(row, f"{many} processes / one: {figure}", ratio, None)
+        ratio, figure = _over(rounds, f"fleet fold {many}", "fleet fold 1")
+        yield Line(row, f"{many} nodes / one: {figure}", ratio, None)
+
+
+def _routed(rounds: Rounds) -> Iterator[Line]:
+    for callers in ROUTED:
+        row = f"a cell's turn between two nodes on one Postgres, {_callers(callers)}"
+        there, here = (_us(rounds, f"node {workload} {callers}") for workload in ("there", "here"))
+        koru = f" (Koru, not synced: {KORU_ROUTED_US} us)"
+        yield Line(row, f"routed, each{koru}", there, KORU_ROUTED_US, None, "us", less=True)
+        yield Line(row, "asked where its cell is, each", here, None, None, "us", less=True)
+        over = there / here if there and here else None
+        yield Line(row, "routed / asked where it is", over, None, less=True)
+
+
+def takeover_lines(taken: Measured) -> Iterator[Line]:
+    """How long a killed node's actors were away. A lease must run out first, and nobody may come before."""
+    for lease_s, told in sorted(taken.takeovers.items()) or [(LEASE_S, {})]:
+        row = f"a node killed, lease {lease_s:g} s"
+        first, last = told.get("first"), told.get("last")
+        yield Line(row, "until the first of its actors answers elsewhere", first, None, None, "s", less=True)
+        yield Line(row, f"until {ACTORS} of them have", last, lease_s + BEYOND_LEASE_S, None, "s", less=True)

@@ -69,8 +69,8 @@ def run(children: Mapping[str, Child], cases: Sequence[Case], rounds: int, *, wa
     return taken
 
 
-def turn(taken: Rounds, child: Child, case: Case, *, warm: bool) -> None:
-    """One turn of one contender; with `warm`, also a little before."""
+def turn(taken: Rounds, child: Child, case: Case, *, warm: bool, alone: bool = True) -> None:
+    """One turn of one contender; with `warm`, also a little before. alone: it stands still before and after."""
     child.go_on()
     gc.collect()
     try:
@@ -83,7 +83,8 @@ def turn(taken: Rounds, child: Child, case: Case, *, warm: bool) -> None:
         taken.failed[case.label] = str(fault)
         print(f"{case.label}: {fault}", file=sys.stderr)
     finally:
-        child.stand()
+        if alone:
+            child.stand()
 
 
 def _asked(taken: Rounds, child: Child, case: Case, seconds: float) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from bench.goals import Measured
-from bench.goals_turns import turn_lines
+from bench.goals_turns import takeover_lines, turn_lines
 from bench.interleave import Case, Rounds, turn
 from bench.measures import Sample
 from bench.sharing import summed
@@ -80,3 +80,12 @@ def test_a_turn_is_held_to_a_bound_of_elsewhere_and_divided_only_by_what_ran_her
 
 def test_processes_side_by_side_add_up_and_wait_as_the_slowest() -> None:
     assert summed([Sample(10, 1, 5, 20), Sample(30, 2, 4, 60)]) == Sample(40, 2, 5, 80)
+
+
+def test_a_takeover_is_held_to_its_lease_and_a_bound_beyond_it() -> None:
+    told = Measured(
+        runs=1, spread_s=1, takeovers={2.0: {"first": 2.1, "last": 3.9}, 10.0: {"first": 10.5, "last": 13.0}}
+    )
+    held = {line.row: line.reached for line in takeover_lines(told) if line.must is not None}
+    assert held == {"a node killed, lease 2 s": "yes", "a node killed, lease 10 s": "no"}
+    assert {line.reached for line in takeover_lines(Measured(runs=1, spread_s=1))} == {"not measured"}
