@@ -138,4 +138,4 @@ async def main(store: str, process: int, port: int = 0, lease: str = "") -> None
 if __name__ == "__main__":
     url, number, *rest = sys.argv[1:]
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        runner.run(main(url, int(number), *map(int, rest[:1]), *rest[1:]))
+        runner.run(main(url, int(number), int((rest or ["0"])[0]), *rest[1:]))
