@@ -15,6 +15,7 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
+from itertools import count
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -25,15 +26,27 @@ import onefold
 from bench.contenders.counting import counter, event_bytes, notice
 from bench.measures import by_tasks
 from bench.scale.constants import LOOK_TAKES
+from onefold.fleet.ownership import (
+    FLEET,
+    LIVE,
+    NODE,
+    OWNER,
+    Me,
+    NodeRow,
+    OwnerRow,
+    guarded,
+    handing,
+    looked,
+    renewing,
+    slot_name,
+)
 from onefold.host.driver import due, soonest
 from onefold.kernel.tables import ALARM
 from onefold.store.contract import (
     Append,
     Body,
-    Cas,
     Column,
     Create,
-    DbNow,
     Done,
     Each,
     Last,
@@ -49,20 +62,10 @@ from onefold.store.contract import (
 from onefold.store.postgres import PostgresWorld
 from tests.postgres import Server
 
-NODE = Table(
-    "node",
-    (Column("name", "text"), Column("incarnation", "int"), Column("until", "int"), Column("url", "text")),
-    ("name",),
-)
-OWNER = Table(
-    "owner",
-    (Column("name", "text"), Column("node", "text"), Column("incarnation", "int"), Column("epoch", "int")),
-    ("name",),
-)
 BY_SLOT = Table("alarm_by_slot", ALARM.columns, ("actor",), index=(("kind", "slot", "at"),))
 BY_KIND = Table("alarm_by_kind", ALARM.columns, ("actor",), index=ALARM.index)
 LOG = Table("log", (Column("n", "int"), Column("said", "text")), ("n",), serial=True)
-SEEN = (NODE, OWNER, BY_SLOT, BY_KIND, LOG)
+SEEN = (BY_SLOT, BY_KIND, LOG)
 SCHEMA = Schema("scale", SEEN, (Migration(1, oldest=1, steps=tuple(Create(table) for table in SEEN)),))
 
 ALARMS = 1_000_000
@@ -130,10 +133,10 @@ class Meter:
         return int(found)
 
 
-def told(what: str, spent: Spent, count: int, more: str = "") -> None:
-    each_us, server_us = spent.seconds / count * 1e6, spent.server_s / count * 1e6
+def told(what: str, spent: Spent, done: int, more: str = "") -> None:
+    each_us, server_us = spent.seconds / done * 1e6, spent.server_s / done * 1e6
     print(
-        f"{what:<58} {each_us:9.0f} us  server {server_us:8.0f} us  WAL {spent.wal / count:8.0f} B  {more}", flush=True
+        f"{what:<58} {each_us:9.0f} us  server {server_us:8.0f} us  WAL {spent.wal / done:8.0f} B  {more}", flush=True
     )
 
 
@@ -155,31 +158,32 @@ async def asked(space: Space, *queries: Query | int) -> None:
     await space.look(*[query for query in queries if isinstance(query, Query)])
 
 
-async def times(meter: Meter, what: str, call: Callable[[int], Awaitable[Any]], count: int = TIMES) -> None:
+async def times(meter: Meter, what: str, call: Callable[[int], Awaitable[Any]]) -> None:
     await call(0)  # the statement is prepared, the pages are there
     with meter.stretch() as spent:
-        for number in range(count):
+        for number in range(TIMES):
             await call(number)
-    told(what, spent, count)
+    told(what, spent, TIMES)
 
 
 # --- parts ------------------------------------------------------------------------------------------
 
 
-def owners(count: int, nodes: int, epoch: int = 1) -> list[Row]:
-    return [(f"slot/{slot}", f"node-{slot % nodes}", 1, epoch) for slot in range(count)]
+def members(count: int) -> Put:
+    url = "http://10.0.0.1:8000"
+    return Put(NODE, [NodeRow(f"node-{place}", 1, 0, LIVE, url, 0).row for place in range(count)])
+
+
+def owners(slots: int, nodes: int) -> Put:
+    return Put(OWNER, [OwnerRow(slot_name(slot), f"node-{slot % nodes}", 1, 1).row for slot in range(slots)])
 
 
 async def renewals(meter: Meter, spaces: Sequence[Space]) -> None:
     """Each node renews its own row, in a commit of its own."""
-    await landed(spaces[0], writes(Put(NODE, [(f"node-{n}", 1, 0, f"http://10.0.0.{n}:8000") for n in range(64)])))
+    await landed(spaces[0], writes(members(64)))
 
     async def renew(who: int, number: int) -> None:
-        def body() -> Any:
-            yield (Cas(NODE, [((f"node-{who}",), {"incarnation": 1}, {"until": DbNow(LEASE_MS)})]),)
-            return Last((), None)
-
-        await landed(spaces[who], body)
+        await landed(spaces[who], renewing(Me(f"node-{who}", 1), LEASE_MS, LIVE))
 
     for nodes in (1, len(spaces)):
         with meter.stretch() as spent:
@@ -188,41 +192,45 @@ async def renewals(meter: Meter, spaces: Sequence[Space]) -> None:
 
 
 async def looks(meter: Meter, space: Space, slots: int, nodes: int) -> None:
-    rows = owners(slots, nodes)
-    for at in range(0, slots, CHUNK):
-        await landed(space, writes(Put(OWNER, rows[at : at + CHUNK])))
-    await landed(space, writes(Put(NODE, [(f"node-{n}", 1, 0, f"http://10.0.0.{n}:8000") for n in range(nodes)])))
-    whole = (Query(NODE), Query(OWNER))
-    size = sum(11 + sum(4 + len(str(cell)) for cell in row) for answer in await space.look(*whole) for row in answer)
-    await times(meter, f"look at {nodes} nodes and {slots} owners ({size} B)", partial(asked, space, *whole))
-    one = Query(OWNER, on=("name",), keys=[("slot/0",)])
+    await landed(space, writes(members(nodes), owners(slots, nodes)))
+    await times(meter, f"look at {nodes} nodes and {slots} owners", partial(asked, space, *looked()))
+    one = Query(OWNER, on=("name",), keys=[(slot_name(0),)])
     await times(meter, "look at one row instead", partial(asked, space, one))
 
 
 async def guards(meter: Meter, space: Space) -> None:
-    """The same commit with and without 64 owner rows FOR SHARE; and a hand-over of as many."""
-    keys: list[Row] = [(f"slot/{n}",) for n in range(64)]
+    """The same commit with and without 64 owner rows FOR SHARE."""
+    names = [slot_name(slot) for slot in range(64)]
 
-    def commit(number: int, *, guarded: bool) -> Body[None]:
+    def commit(guarded_by: Sequence[str]) -> Body[None]:
         def body() -> Any:
-            if guarded:
-                yield (Query(OWNER, on=("name",), keys=keys, lock="share"),)
+            if guarded_by:
+                yield (guarded(guarded_by),)
             return Last((Append(LOG, [(space.mint(LOG), "x" * 100) for _ in range(64)]),), None)
 
         return body
 
-    def seize(number: int, count: int) -> Body[None]:
-        def body() -> Any:
-            (found,) = yield (Query(OWNER, on=("name",), keys=keys[:count], lock="update"),)
-            return Last((Put(OWNER, [(row[0], "node-x", 1, int(row[3]) + 1) for row in found]),), None)
-
-        return body
-
     for _ in range(2):
-        await times(meter, "commit of 64 rows", lambda n: landed(space, commit(n, guarded=False)))
-        await times(meter, "commit of 64 rows, 64 owners FOR SHARE", lambda n: landed(space, commit(n, guarded=True)))
-    await times(meter, "hand-over of 1 slot", lambda n: landed(space, seize(n, 1)))
-    await times(meter, "hand-over of 20 slots", lambda n: landed(space, seize(n, 20)))
+        await times(meter, "commit of 64 rows", lambda n: landed(space, commit([])))
+        await times(meter, "commit of 64 rows, 64 owners FOR SHARE", lambda n: landed(space, commit(names)))
+
+
+async def hand_overs(meter: Meter, space: Space) -> None:
+    """Slots back and forth between two nodes."""
+    lives = (Me("node-0", 1), Me("node-1", 1))
+    for slots in (1, 20):
+        await landed(space, writes(owners(slots, 1)))
+        epochs = count(1)
+
+        async def hand(number: int, slots: int = slots, epochs: Iterator[int] = epochs) -> None:
+            epoch = next(epochs)
+            giver, taker = lives[(epoch + 1) % 2], lives[epoch % 2]
+            names = {slot_name(slot): (epoch, taker) for slot in range(slots)}
+            outcome = await space.transact(handing(giver, names, 1))
+            assert isinstance(outcome, Done), outcome
+            assert len(outcome.value) == slots
+
+        await times(meter, f"hand-over of {slots} slots", hand)
 
 
 async def alarms(meter: Meter, space: Space) -> None:
@@ -263,9 +271,9 @@ async def folds(meter: Meter, url: str) -> None:
         async def first(who: int, number: int) -> None:
             await deliver("counter", event_bytes("first", who + 64 * number, 0), caller=caller)
 
-        async def every(count: int) -> None:
+        async def every(actors: int) -> None:
             async def some(who: int) -> None:
-                for number in range(count // 64):
+                for number in range(actors // 64):
                     await first(who, number)
 
             await asyncio.gather(*map(some, range(64)))
@@ -321,11 +329,12 @@ async def measure() -> None:
         worlds = [PostgresWorld(url, within="scale") for _ in range(8)]
         spaces: list[Space] = []
         for world in worlds:
-            spaces.append(await world.open("main", (SCHEMA,)))
+            spaces.append(await world.open("main", (SCHEMA, FLEET)))
         meter = Meter(url)
         await renewals(meter, spaces)
         await looks(meter, spaces[0], 1_024, 50)
         await guards(meter, spaces[0])
+        await hand_overs(meter, spaces[0])
         await alarms(meter, spaces[0])
         await looks(meter, spaces[0], 16_384, 1_000)
         for world in worlds:

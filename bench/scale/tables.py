@@ -88,7 +88,7 @@ def lines(server: Server = SERVER) -> list[Line]:
         Line("rows and indexes, TB", lambda w: w.disk, server.disk, 1e12),
         Line("connections", lambda w: w.connections, server.connections),
         Line("ms of each node's loop to plan anew", lambda w: w.plan_ms, server.pause_ms),
-        Line("hours between two freezes", lambda w: w.freeze_h),
+        Line("hours until 200 million transactions are to be frozen", lambda w: w.freeze_h),
     ]
 
 
@@ -120,9 +120,9 @@ def nodes() -> str:
     one = World(LOAD.nodes / FORTY)
     return paragraph(
         f"A node has {figure(one.residents)} residents, {figure(one.resident_bytes / 1e6)} MB, and is at"
-        f" {figure(one.node_cores * 100)} % of one core. Whoever takes all of its slots reads its actors back as they are"
-        f" wanted: each waits {figure(one.costs.read_ms)} ms longer, once, and at the peak the server gives"
-        f" {figure(one.read_cores)} cores to it."
+        f" {figure(one.node_cores * 100)} % of one core. All its slots are handed over in {figure(one.hand_ms)} ms of the server"
+        f" and {figure(one.hand_wal / 1e3)} KB of WAL. Whoever takes them reads the actors back as they are wanted: each waits"
+        f" {figure(one.costs.read_ms)} ms longer, once, for which the server gives {figure(one.read_cores)} cores at the peak."
     )
 
 
