@@ -51,13 +51,20 @@ class History:
         """0 before anything was opened."""
         return 0 if self._cluster is None else self._cluster.incarnation
 
+    @property
+    def newest(self) -> int:
+        """The newest transaction of ours that committed."""
+        return self._reached
+
     def reached(self, number: int | None) -> None:
         """A transaction of this number committed, and somebody may have been told."""
         if number is not None and number > self._reached:
             self._reached = number
 
-    async def check(self, wire: Wire, server: Server) -> None:
-        """Of each new connection, once the store is there. Raises: StoreReplaced."""
+    async def check(self, wire: Wire, server: Server, newest: int) -> None:
+        """Of each new connection, once the store is there. `newest`: as it was before the connection was opened, since
+        others commit meanwhile. Raises: StoreReplaced.
+        """
         text = f"select id::text,incarnation,system,timeline from {self._within}._cluster"
         found = Cluster(*wire.rows((await wire.send([Statement(text.encode())]))[0])[0])
         same = (found.system, found.timeline) == (server.system, server.timeline)
@@ -68,8 +75,8 @@ class History:
         if self._cluster is not None and found != self._cluster:
             was = f"incarnation {self._cluster.incarnation}"
             raise StoreReplaced(STORE, was, f"incarnation {found.incarnation}, which somebody confirmed; start anew")
-        if server.ahead <= self._reached:
-            raise StoreReplaced(STORE, f"transaction {self._reached}", f"an older copy that ends at {server.ahead - 1}")
+        if server.ahead <= newest:
+            raise StoreReplaced(STORE, f"transaction {newest}", f"an older copy that ends at {server.ahead - 1}")
         self._cluster = found
 
     async def _confirm(self, wire: Wire, server: Server) -> Cluster:

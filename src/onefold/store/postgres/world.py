@@ -193,10 +193,11 @@ class PostgresWorld:
         return Engine(self._connected, self._fail, self._history.reached, self._settle_s)
 
     async def _migrate(self, schemas: Sequence[Schema]) -> None:
+        newest = self._history.newest
         wire, server = await connect(self._reach)
         try:
             await migrate.migrate(wire, schemas, self._within, server)
-            await self._history.check(wire, server)
+            await self._history.check(wire, server, newest)
             self._there = True
         finally:
             wire.drop()
@@ -208,12 +209,13 @@ class PostgresWorld:
 
     async def _connected(self) -> Wire:
         """Raises: StoreUnavailable, StoreReplaced, StoreLocked."""
+        newest = self._history.newest
         wire, server = await connect(self._reach)
         try:
             if self._hold is not None:
                 await self._hold.enter(wire)
             if await self._known(wire):
-                await self._history.check(wire, server)
+                await self._history.check(wire, server, newest)
         except Gone as gone:
             raise unavailable(gone.state) from gone
         except Stopped as stopped:
