@@ -32,6 +32,7 @@ from onefold.fleet.ownership import (
     telling,
 )
 from onefold.fleet.planning import Plan, plan, staying, wishes
+from onefold.kernel.tables import KERNEL
 from onefold.store.contract import Body, Done, Query
 from onefold.store.memory import MemoryWorld
 
@@ -161,7 +162,7 @@ class OldViews(RuleBasedStateMachine):
         self.now = NOW
         self.loop = asyncio.new_event_loop()
         world = MemoryWorld(clock=lambda: self.now)
-        self.space = self.loop.run_until_complete(world.open("main", (FLEET,)))
+        self.space = self.loop.run_until_complete(world.open("main", (KERNEL, FLEET)))
         self.lives: dict[str, Me] = {}
         self.ever: set[Me] = set()
         self.given: dict[tuple[str, int], Me] = {}
@@ -232,9 +233,10 @@ class OldViews(RuleBasedStateMachine):
         me, view = looked_at
         before = self.rows()
         to = plan(me, view, NAMES).hand
-        for name in self.transact(handing(me, to, 1)):
-            assert before[name] == view.owners[name], "handed over what it had no more"
-            self.told(name, self.rows()[name].epoch, to[name][1])
+        for row in self.transact(handing(me, to, 1)):
+            assert before[row.name] == view.owners[row.name], "handed over what it had no more"
+            assert Me(row.node, row.incarnation) == to[row.name][1]
+            self.told(row.name, row.epoch, to[row.name][1])
 
     @rule(name=few, away=few)
     def beat(self, name: str, away: str) -> None:
@@ -310,7 +312,7 @@ def test_what_was_handed_over_is_not_handed_over_again_by_who_had_it() -> None:
     name, row = next(iter(fleet.rows().items()))
     me = fleet.lives[row.node]
     one, two = (life for life in fleet.lives.values() if life != me)
-    assert fleet.transact(handing(me, {name: (row.epoch, one)}, 1)) == [name]
+    assert [given.name for given in fleet.transact(handing(me, {name: (row.epoch, one)}, 1))] == [name]
     assert fleet.transact(handing(me, {name: (row.epoch, two)}, 1)) == []
     assert fleet.rows()[name].belongs(one)
     fleet.teardown()
