@@ -39,14 +39,15 @@ class Memory:
 
 
 class Sqlite:
-    """Rows in a folder."""
+    """Rows in a folder. `shared`: as one of several processes would have it."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, shared: bool = False) -> None:
         self._folder = folder
+        self._shared = shared
         self._clock = VirtualClock()
 
     def __call__(self, *, failpoint: Failpoint | None = None) -> World:
-        return SqliteWorld(self._folder, clock=self._clock.now, failpoint=failpoint)
+        return SqliteWorld(self._folder, clock=self._clock.now, failpoint=failpoint, shared=self._shared)
 
 
 class Postgres:

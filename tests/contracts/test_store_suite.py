@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -23,15 +25,18 @@ from onefold.testing.store_suite import (
     schema,
     verbs,
 )
-from tests.contracts.backends import BACKENDS, Memory
+from tests.contracts.backends import BACKENDS, Memory, Sqlite
 
 CONCERNS = (verbs, queries, keys, commits, outcomes, fence, schema, chain, author, author_tables)
 BY_NAME = {check.name: check for check in STORE_SUITE}
 
 
-@pytest.fixture(params=BACKENDS)
+STORES: Mapping[str, Callable[[Path], OpenWorld]] = {**BACKENDS, "sqlite shared": partial(Sqlite, shared=True)}
+
+
+@pytest.fixture(params=STORES)
 def open_world(request: pytest.FixtureRequest, tmp_path: Path) -> OpenWorld:
-    world: OpenWorld = BACKENDS[request.param](tmp_path)
+    world: OpenWorld = STORES[request.param](tmp_path)
     return world
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import random
 import signal
 import subprocess
 import sys
@@ -18,7 +19,7 @@ from typing import Any, TypeAlias
 from onefold.store.contract import Answer, Append, Cas, Done, Inc, Last, Query, Remove, Unknown, Verb
 from onefold.store.sqlite import SqliteWorld
 from onefold.terms.errors import HostError
-from tests.store.tables import OWED, SCHEMA, SENT, TURN
+from tests.store.tables import OWED, SCHEMA, SENT, TASK, TURN
 
 Asking: TypeAlias = "Generator[tuple[Verb, ...], tuple[Answer, ...], Last[Any]]"
 
@@ -97,9 +98,44 @@ async def sweep(folder: Path, point: int) -> None:
     say("closed")
 
 
-async def hold(folder: Path) -> None:
+async def share(folder: Path, who: int, count: int) -> None:
+    """One of several: each event once, in an order of its own, several to a commit; says what is sure to be there."""
+    world = SqliteWorld(folder, clock=clock, node=str(who), shared=True)
+    space = await world.open("main", [SCHEMA])
+    say("open")
+
+    async def one(number: int) -> None:
+        actor, event = number % 5, f"e{number}"
+
+        def body() -> Asking:
+            (met, head) = yield (
+                Query(TURN, on=("actor", "event"), keys=[(actor, event)]),
+                Query(TURN, where=(("actor", "=", actor),), order=("-n",), limit=1),
+            )
+            if met:
+                return Last((), None)
+            row = (space.mint(TURN), actor, head[0][0] if head else None, event, b"%d" % who)
+            owed = (space.mint(OWED), actor, b"%d" % number)
+            counted = Cas(TASK, [((actor,), {}, {"tries": Inc(1)})])
+            return Last((Append(TURN, [row]), Append(OWED, [owed]), counted), None)
+
+        outcome: Any = None
+        while not isinstance(outcome, Done):
+            outcome = await space.transact(body)
+        say(number)
+
+    order = list(range(count))
+    random.Random(who).shuffle(order)
+    while order:
+        some = [order.pop() for _ in range(min(len(order), len(order) % 4 + 1))]
+        await asyncio.gather(*map(one, some))
+    await world.close()
+    say("closed")
+
+
+async def hold(folder: Path, shared: bool) -> None:
     """Hold the space until stdin ends."""
-    world = SqliteWorld(folder, clock=clock, node="a")
+    world = SqliteWorld(folder, clock=clock, node="a", shared=shared)
     await world.open("main", [SCHEMA])
     say("open")
     sys.stdin.read()
@@ -155,6 +191,8 @@ if __name__ == "__main__":
     elif mode == "sweep":
         asyncio.run(sweep(Path(where), int(rest[0])))
     elif mode == "hold":
-        asyncio.run(hold(Path(where)))
+        asyncio.run(hold(Path(where), rest == ["shared"]))
+    elif mode == "share":
+        asyncio.run(share(Path(where), int(rest[0]), int(rest[1])))
     elif mode == "fill":
         asyncio.run(fill(Path(where)))

@@ -47,6 +47,8 @@ def facts(number: int) -> bytes:
 class Life:
     """One process after another over one folder. A fault of the disk is told by what the verbs return."""
 
+    shared = False  # whether each has it as one of several would
+
     def __init__(self, folder: Path, disk: FaultyDisk, durability: str = "full") -> None:
         self.folder = folder
         self.disk = disk
@@ -57,7 +59,9 @@ class Life:
 
     async def opens(self, schema: Schema = LATER) -> SqliteSpace:
         if self.world is None:
-            self.world = SqliteWorld(self.folder, clock=clock, disk=self.disk, durability=self.durability)
+            self.world = SqliteWorld(
+                self.folder, clock=clock, disk=self.disk, durability=self.durability, shared=self.shared
+            )
         self.space = await self.world.open("main", [schema])
         return self.space  # type: ignore[no-any-return]
 

@@ -29,7 +29,7 @@ CUTS = 4 if DEEP else 2
 
 
 @pytest.fixture(autouse=True)
-def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
+def _soon(monkeypatch: pytest.MonkeyPatch, company: None) -> None:
     """What takes thousands of commits comes after some."""
     monkeypatch.setattr(wal, "FROM", 3)
     monkeypatch.setattr(wal, "AHEAD", 60_000)

@@ -11,18 +11,19 @@ from onefold.store.sqlite import SqliteWorld, chain
 from onefold.store.sqlite.lag import MISSING, Lag
 from onefold.terms.errors import Contended
 from tests.store.child import Asking, clock
+from tests.store.life import Life
 from tests.store.shorthand import turn, writing
 from tests.store.tables import SCHEMA, TURN
 
 
 @pytest.fixture(autouse=True)
-def _short_generations(monkeypatch: pytest.MonkeyPatch) -> None:
+def _short_generations(monkeypatch: pytest.MonkeyPatch, company: None) -> None:
     monkeypatch.setattr(chain, "GENERATION", 8)
     monkeypatch.setattr(chain, "LUMP", 2)
 
 
 async def opened(folder: Path) -> tuple[SqliteWorld, Space]:
-    world = SqliteWorld(folder, clock=clock)
+    world = SqliteWorld(folder, clock=clock, shared=Life.shared)
     return world, await world.open("main", [SCHEMA])
 
 

@@ -7,6 +7,7 @@ import asyncio
 import tempfile
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import replace
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
@@ -230,13 +231,14 @@ async def run_batch(space: Space, batch: Any, ever: set[int]) -> list[Any]:
     return [p.told() for p in parties] + [sorted(r, key=repr) for r in rows]
 
 
-async def compare(plan: Sequence[Any], folder: str) -> None:
+async def compare(plan: Sequence[Any], folder: str, company: Sequence[bool]) -> None:
     def clock() -> int:
         return 100
 
     used: tuple[set[int], set[int]] = (set(), set())
     memory = MemoryWorld(clock=clock)
-    world = SqliteWorld(folder, clock=clock)
+    lives = cycle(company)
+    world = SqliteWorld(folder, clock=clock, shared=next(lives))
     try:
         for step in plan:
             one, two = await memory.open("main", [SCHEMA]), await world.open("main", [SCHEMA])
@@ -244,9 +246,9 @@ async def compare(plan: Sequence[Any], folder: str) -> None:
                 await memory.close()
                 if step == "kill":
                     world.abandon()
-                    world = SqliteWorld(folder, clock=clock)
                 else:
                     await world.close()
+                world = SqliteWorld(folder, clock=clock, shared=next(lives))
                 continue
             assert await run_batch(two, step, used[1]) == await run_batch(one, step, used[0])
     finally:
@@ -260,8 +262,11 @@ def short_generations(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
     return lambda: None
 
 
+@pytest.mark.parametrize("company", [[False], [True], [False, True]], ids=["alone", "shared", "in turn"])
 @settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
 @given(plan=steps)
-def test_sqlite_answers_as_memory_does(short_generations: Callable[[], None], plan: Sequence[Any]) -> None:
+def test_sqlite_answers_as_memory_does(
+    short_generations: Callable[[], None], company: Sequence[bool], plan: Sequence[Any]
+) -> None:
     with tempfile.TemporaryDirectory(dir=MEMORY_DISK) as folder:
-        asyncio.run(compare(plan, folder))
+        asyncio.run(compare(plan, folder, company))

@@ -19,13 +19,14 @@ from tests.store.tables import SCHEMA, TASK
 ROW = (1, "a", None, None, None)
 
 
-def test_a_second_process_is_told_who_holds_it(tmp_path: Path) -> None:
+@pytest.mark.parametrize("how", [("alone", "alone"), ("alone", "shared"), ("shared", "alone")])
+def test_a_second_process_is_told_who_holds_it(tmp_path: Path, how: tuple[str, str]) -> None:
     async def open_it() -> None:
-        world = SqliteWorld(tmp_path, clock=clock)
+        world = SqliteWorld(tmp_path, clock=clock, shared=how[1] == "shared")
         await world.open("main", [SCHEMA])
         await world.close()
 
-    with child("hold", tmp_path) as process:
+    with child("hold", tmp_path, how[0]) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "open\n"
         with pytest.raises(StoreLocked) as locked:

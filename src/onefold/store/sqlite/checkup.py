@@ -18,10 +18,9 @@ import apsw
 
 from onefold.store.contract import Table
 from onefold.store.sqlite.connect import glance, unusable
-from onefold.store.sqlite.hold import holder_of
+from onefold.store.sqlite.hold import HEAD, holder_of, seated
 from onefold.store.sqlite.sql import RESERVED
 
-HEAD = 512  # bytes of a mark that name its holder
 MOST_FAULTS = 20  # of one file; a damaged one has thousands, and the first tell as much
 
 
@@ -90,4 +89,4 @@ def _holder(mark: Path) -> str | None:
         return holder_of(os.pread(handle, HEAD, 0))
     finally:
         os.close(handle)
-    return None
+    return ", ".join(seated(str(mark))) or None

@@ -7,6 +7,7 @@ Never: keeps a connection.
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -18,6 +19,17 @@ OLDEST_LIBRARY = (3, 51, 3)  # why: below it a WAL reset beside a second connect
 BUSY_TRIES = 25
 BUSY_MS = 20  # why: Python handles no signal while SQLite waits; 25 times 20 ms is half a second in all
 CACHE_KIB = 16_384
+PAUSE_S = 0.0005  # why: SQLite's own waits grow to 25 ms, in which a neighbour that commits all the time is not met
+PAUSES = 4_000  # two seconds in all, or somewhat more
+
+
+def pauses(tried: int, most: int = 0) -> bool:
+    """Wait a moment for another process; False when it was waited long enough."""
+    if tried >= (most or PAUSES):
+        return False
+    time.sleep(PAUSE_S)  # noqa: TID251 - the writer's lock is another process's, and commits run on the loop's thread
+    return True
+
 
 Failpoint = Callable[[str], None]
 
@@ -37,8 +49,11 @@ _WORLD: tuple[tuple[type[apsw.Error], str], ...] = (
 )
 
 
-def connect(path: str, *, vfs: str | None = None, lossy: bool = False, cache_kib: int = CACHE_KIB) -> apsw.Connection:
-    """Open `path` for reading and writing, creating it. `lossy` may lose the last commits to a power cut.
+def connect(
+    path: str, *, vfs: str | None = None, lossy: bool = False, cache_kib: int = CACHE_KIB, shared: bool = False
+) -> apsw.Connection:
+    """Open `path` for reading and writing, creating it. `lossy` may lose the last commits to a power cut. `shared`:
+    other processes write to it too, and are waited for.
 
     WAL with synchronous=FULL: an answered commit survives a power cut (NORMAL lost 109 and 144
     commits in two of four cuts, silently). The WAL is never cut short, so that commits overwrite
@@ -49,7 +64,10 @@ def connect(path: str, *, vfs: str | None = None, lossy: bool = False, cache_kib
         # A file that is refused must stay as it is, and so must one of which a pragma failed: nothing is checked in
         # when its connection closes, since the mark would not know.
         db.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
-        db.set_busy_timeout(BUSY_MS)
+        if shared:
+            db.set_busy_handler(pauses)
+        else:
+            db.set_busy_timeout(BUSY_MS)
         for pragma in (
             "pragma page_size=4096",
             "pragma journal_mode=wal",

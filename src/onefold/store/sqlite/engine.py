@@ -35,18 +35,22 @@ from onefold.store.contract import (
 )
 from onefold.store.sqlite import sql
 from onefold.store.sqlite.chain import ChainPlan
+from onefold.store.sqlite.ends import compare, highest
 from onefold.store.sqlite.file import File, Options
 from onefold.store.sqlite.hold import Mark
 from onefold.store.sqlite.migrate import migrate, notes
+from onefold.store.sqlite.mint import Lines, Numbers, Source
 from onefold.store.sqlite.tables import Plan
-from onefold.terms.errors import OnefoldError, StoreRolledBack, StoreUnavailable
+from onefold.terms.errors import OnefoldError
 
-BLOCK = 4096  # numbers reserved at a time; why: one small write each so many rows, a gap of at most so many a crash
-_NOTE = f"insert or replace into {sql.META} values(?,?)"
+NOTE = f"insert or replace into {sql.META} values(?,?)"
 
 
 class SqliteEngine:
     """See `batch.Engine`. Opens its file when first needed and after an error that closed it."""
+
+    chained: type[ChainPlan] = ChainPlan
+    others = False  # whether somebody else may write between two statements
 
     def __init__(
         self, name: str, path: str, schemas: Sequence[Schema], options: Options, opening: Callable[[str], None]
@@ -59,12 +63,11 @@ class SqliteEngine:
         self._plans: dict[int, Plan] = {}
         self._by_name: dict[str, Plan] = {}
         for table in (t for s in schemas for t in s.tables):
-            plan = Plan(table) if table.chain is None else ChainPlan(table)
+            plan = Plan(table) if table.chain is None else self.chained(table)
             self._plans[id(table)] = self._by_name[table.name] = plan
         self._chains = [p for p in self._by_name.values() if isinstance(p, ChainPlan)]
-        self._serial = [t for s in schemas for t in s.tables if t.serial]
-        self._next: dict[str, int] = {}
-        self._bound: dict[str, int] = {}
+        serial = [t.name for s in schemas for t in s.tables if t.serial]
+        self._numbers = self._source(serial)
         self._verbs: dict[type, Callable[[Any, Any], Answer]] = {
             Query: lambda plan, verb: plan.find(verb),
             Append: self._append,
@@ -77,6 +80,7 @@ class SqliteEngine:
         self._asking = False  # whether nothing was asked since
         self._now = 0
         self._commits = 0
+        self._filled: Lines = []
         self._changes = 0
         self._witness: list[tuple[Plan, Row]] = []
         self._marks: list[int] = []
@@ -91,7 +95,9 @@ class SqliteEngine:
         """Raises: StoreLocked, StoreRolledBack, StoreTooNew, LoadRefused, StoreUnavailable."""
         if not self.file.is_open:
             self._opening(self.name)
+            self._numbers.rolled_back()
             self.file.open(self._fill)
+            self._numbers.committed(self._filled)
             self.file.note(self._top(), self._commits)
 
     def close(self) -> None:
@@ -115,43 +121,27 @@ class SqliteEngine:
         assert self.file.conn is not None
         if before is not None:
             there = self.file.conn.table_exists("main", sql.META)
-            self._compare(before, notes(self.file.db) if there else {})
+            tables = [plan.table for plan in self._chains]
+            compare(self.name, self.file.conn, tables, before, notes(self.file.db) if there else {})
         migrate(self.file.db, self.schemas, self.name, self.file.options.clock())
         held = notes(self.file.db)
         self._commits = held["commits"]
+        self._filled = []
         for plan in self._chains:
-            plan.load(held.get(f"marker.{plan.table.name}", 0))
-            plan.top = max(plan.top, self._highest(plan.table, held))
-        for table in self._serial:
-            bound = held.get(f"next.{table.name}", 1)
-            # What was minted before the file was closed by an error may still be under way.
-            self._next[table.name] = max(self._next.get(table.name, 1), bound, self._highest(table, {}) + 1)
-            self._bound[table.name] = bound
+            marker = held.get(f"marker.{plan.table.name}", 0)
+            plan.load(marker)
+            plan.top = max(plan.top, highest(self.file.db, plan.table, held))
+            if plan.marker != marker:
+                self._filled.append((f"marker.{plan.table.name}", plan.marker))
+        self._numbers.opened(held, lambda name: highest(self.file.db, self._by_name[name].table, {}))
+        self._filled += self._numbers.taken()
+        if self._filled:
+            self.file.db.executemany(NOTE, self._filled)
         return bytes(held["id"])
-
-    def _compare(self, before: Mark, held: dict[str, Any]) -> None:
-        """Raises: StoreRolledBack when the file ends before what was acknowledged; StoreUnavailable for another's."""
-        if held and held["id"] != before.id:
-            why = "its file belongs to another store than its mark; put the right file back"
-            raise StoreUnavailable(self.name, why)
-        assert self.file.conn is not None
-        top = 0
-        for plan in self._chains:
-            if self.file.conn.table_exists("main", sql.RESERVED + plan.table.name):
-                top += self._highest(plan.table, held)
-        if top < before.top:
-            raise StoreRolledBack(self.name, before.top, top)
-        commits = held.get("commits", 0)
-        if commits < before.commits:
-            raise StoreRolledBack(self.name, before.commits, commits)
 
     def _use(self) -> None:
         for plan in self._by_name.values():
             plan.db = self.file.db
-
-    def _highest(self, table: Table, held: dict[str, Any]) -> int:
-        text = f"select max({sql.quoted(table.key[0])}) from {sql.table_name(table)}"
-        return int(max(self.file.db.execute(text).fetchall()[0][0] or 0, held.get(f"top.{table.name}", 0)))
 
     def _top(self) -> int:
         return sum(plan.top for plan in self._chains)
@@ -180,14 +170,14 @@ class SqliteEngine:
             self._check()
         try:
             self.file.begin()
+            self._start()
         except (apsw.Error, OSError) as error:
             raise self.file.unusable(error) from error
-        self._start()
 
     def run(self, verb: Verb) -> Answer:
         plan = self._plans.get(id(verb.table)) or self._plan(verb.table)
         try:
-            if self._asking and not _is_one_look(verb):
+            if self._asking and not self._is_one_look(plan, verb):
                 self._asking = False
                 self.file.db.execute("begin")
             return self._verbs[type(verb)](plan, verb)
@@ -198,7 +188,7 @@ class SqliteEngine:
         """Committed rows, all of one moment. Raises: StoreUnavailable and what opening raises."""
         try:
             self._check()
-            if len(queries) == 1:
+            if len(queries) == 1 and not self.others:
                 return (self.run(queries[0]),)
             self._send("begin")
             try:
@@ -235,8 +225,7 @@ class SqliteEngine:
 
     def rollback(self) -> None:
         self._ready = self._asking = False
-        for plan in self._chains:
-            plan.rolled_back()
+        self._let_go()
         self._marks.clear()
         self.file.undo()
 
@@ -244,9 +233,9 @@ class SqliteEngine:
         """Run `body` in the transaction that is open on the author's connection, and commit it."""
         self.file.lend(conn)
         self._use()
-        self._start()
-        self._changes = -1  # the author's writes count
         try:
+            self._start()
+            self._changes = -1  # the author's writes count
             outcome = attempt(self, body, alone=False)
             if isinstance(outcome, Done):
                 self.commit()
@@ -256,8 +245,7 @@ class SqliteEngine:
         except Lost as lost:
             return Unknown(lost.error)
         finally:
-            for plan in self._chains:
-                plan.rolled_back()
+            self._let_go()
             self.file.take_back()
             self._use()
 
@@ -265,9 +253,7 @@ class SqliteEngine:
         """The next number of a serial key. Raises: what opening raises."""
         if not self.file.is_open:
             self.open()
-        number = self._next[table.name]
-        self._next[table.name] = number + 1
-        return number
+        return self._numbers.mint(table.name)
 
     def check(self) -> None:
         """That this process may use this file now; opens it where it is closed. Raises: what opening raises."""
@@ -286,11 +272,17 @@ class SqliteEngine:
 
     def _start(self) -> None:
         self._now = self.file.options.clock()
+        self._refresh()
         self._changes = self.file.db.total_changes()
         self._witness.clear()
         self._marks.clear()
         for plan in self._chains:
             plan.begin()
+
+    def _let_go(self) -> None:
+        for plan in self._chains:
+            plan.rolled_back()
+        self._numbers.rolled_back()
 
     def _send(self, statement: str) -> None:
         try:
@@ -307,7 +299,7 @@ class SqliteEngine:
             moved = [plan.before_commit(everything) for plan in self._chains]
             lines = self._notes(moved, everything)
             if lines:
-                self.file.db.executemany(_NOTE, lines)
+                self.file.db.executemany(NOTE, lines)
         except (apsw.Error, OSError) as error:
             raise self.file.unusable(error) from error
         try:
@@ -334,9 +326,7 @@ class SqliteEngine:
                 lines.append((f"marker.{plan.table.name}", marker))
             if plan.cut:
                 lines.append((f"top.{plan.table.name}", plan.new_top))
-        for name, number in self._next.items():
-            if number > self._bound[name] or everything:
-                lines.append((f"next.{name}", number if everything else number + BLOCK))
+        lines += self._numbers.lines(last=everything)
         if not appended and self.file.db.total_changes() != self._changes:
             lines.append(("commits", self._commits + 1))
         return lines
@@ -344,11 +334,8 @@ class SqliteEngine:
     def _committed(self, moved: Sequence[int | None], lines: Sequence[tuple[str, Any]]) -> None:
         for plan, marker in zip(self._chains, moved, strict=False):
             plan.committed(marker)
-        for name, value in lines:
-            if name == "commits":
-                self._commits = value
-            elif name.startswith("next."):
-                self._bound[name[5:]] = value
+        self._numbers.committed(lines)
+        self._commits = max(self._commits, dict(lines).get("commits", 0))
         self.file.note(self._top(), self._commits)
 
     # --- after an error ------------------------------------------------------------------------
@@ -391,7 +378,15 @@ class SqliteEngine:
         self._plans[id(plan.alias(table))] = plan
         return plan
 
+    # --- where several processes have the file, more is done (shared) ------------------------------
 
-def _is_one_look(verb: Verb) -> bool:
-    """Whether it is one statement on the file. What is read by it alone is of one moment without a transaction."""
-    return type(verb) is Query and verb.keys is not None and len(verb.keys) == 1
+    def _source(self, serial: Sequence[str]) -> Source:
+        """Where the numbers of these tables come from."""
+        return Numbers(serial)
+
+    def _refresh(self) -> None:
+        """A transaction has begun: what of the file is known from before is still so."""
+
+    def _is_one_look(self, plan: Plan, verb: Verb) -> bool:
+        """Whether it is one statement on the file. What is read by it alone is of one moment without a transaction."""
+        return type(verb) is Query and verb.keys is not None and len(verb.keys) == 1

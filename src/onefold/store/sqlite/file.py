@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import os
 import zlib
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -21,7 +21,8 @@ import apsw
 from onefold.store.batch import Unusable
 from onefold.store.sqlite.connect import BUSY_TRIES, CACHE_KIB, Failpoint, Watched, connect, unusable
 from onefold.store.sqlite.disk import Disk
-from onefold.store.sqlite.hold import Mark, Sidecar, boot
+from onefold.store.sqlite.hold import Mark, Sidecar, boot, highest
+from onefold.store.sqlite.seats import SharedSidecar
 from onefold.terms.errors import StoreLocked, StoreRolledBack, StoreUnavailable
 
 BESIDE_EACH = 16
@@ -34,13 +35,15 @@ AGAIN_AT_ONCE = 1 << 20  # bytes of a WAL in memory while it is written again
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """clock: milliseconds since 1970. lossy: a power cut may take the last commits along."""
+    """clock: milliseconds since 1970. lossy: a power cut may take the last commits along. shared: other processes
+    have the file too."""
 
     clock: Callable[[], int]
     node: str = ""
     lossy: bool = False
     accept_rollback: bool = False
     failpoint: Failpoint | None = None
+    shared: bool = False
     disk: Disk = field(default_factory=Disk)
 
 
@@ -55,7 +58,7 @@ class File:
         self.db: Any = None
         self.wal_pages = 0
         self._own: apsw.Connection | None = None  # ours, while the author's writes
-        self._sidecar: Sidecar | None = None
+        self._sidecar: Sidecar | SharedSidecar | None = None
         self._pid = os.getpid()
         self._inode: tuple[int, int] | None = None
         self._wal_inode: tuple[int, int] | None = None
@@ -78,10 +81,12 @@ class File:
         self._pid = os.getpid()
         try:
             if self._sidecar is None:
-                self._sidecar = Sidecar(
+                kind = SharedSidecar if self.options.shared else Sidecar
+                self._sidecar = kind(
                     f"{self.path[:-3]}.mark", self.name, self.options.node, self.options.clock(), self.options.disk
                 )
-            self._connect(self._sidecar, fill)
+            with self._turn(wait=True):
+                self._connect(self._sidecar, fill)
         except (apsw.Error, OSError) as error:
             self.drop()
             raise self.unusable(error).error from error
@@ -93,11 +98,14 @@ class File:
         """Let go cleanly: everything in the main file, the mark says so. Raises: apsw.Error, OSError."""
         if self.conn is None or self._sidecar is None:
             return
-        self._sidecar.front(0)
-        self.conn.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0)
-        self.conn.close()
-        self.conn = self.db = None
-        self._sidecar.write(top, commits, clean=True)
+        with self._turn(wait=True):
+            last = self._sidecar.alone
+            self._sidecar.write(top, commits)
+            self._sidecar.front(0 if last else self._front(self.conn))
+            self.conn.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0 if last else 1)
+            self.conn.close()
+            self.conn = self.db = None
+            self._sidecar.end()
         sidecar, self._sidecar = self._sidecar, None
         sidecar.close(sync=True)
 
@@ -115,17 +123,18 @@ class File:
                 conn.close(True)
         self.conn = self._own = self.db = None
         if self._sidecar is not None:
-            self._sidecar.before = None
+            self._sidecar.marks = []
 
-    def _connect(self, sidecar: Sidecar, fill: Callable[[Mark | None], bytes]) -> None:
-        before = None if self.options.accept_rollback else sidecar.before
+    def _connect(self, sidecar: Sidecar | SharedSidecar, fill: Callable[[Mark | None], bytes]) -> None:
+        before = None if self.options.accept_rollback else highest(sidecar.marks)
         if before is not None and not os.path.exists(self.path):
             raise StoreRolledBack(self.name, before.top, 0)
         there, left = _size(self.path), _size(f"{self.path}-wal")
         self.wal_pages, self._names = 0, False
         if not os.path.exists(self.path):  # its owner's alone, whatever the umask; its WAL takes the same rights
             os.close(self.options.disk.open(self.path, os.O_RDWR | os.O_CREAT))
-        conn = self.conn = connect(self.path, vfs=self.options.disk.vfs, lossy=self.options.lossy)
+        options = self.options
+        conn = self.conn = connect(self.path, vfs=options.disk.vfs, lossy=options.lossy, shared=options.shared)
         conn.set_wal_hook(self._wrote_wal)
         self._use(conn)
         self._inode = _inode(self.path)
@@ -133,13 +142,13 @@ class File:
         started = boot()
         if before is not None and before.boot == started and before.front not in (0, self._front(conn)):
             raise StoreRolledBack(self.name, before.top, 0)
-        lost = before is not None and self.options.lossy and before.boot != started
+        sure = [mark for mark in sidecar.marks if not options.lossy or mark.boot == started]
         self.begin()
-        id = fill(None if lost else before)
+        id = fill(None if before is None else highest(sure))
         if left:
             self._write_wal_again()
         self.db.execute("commit")
-        sidecar.settle(id, started)
+        sidecar.settle(id, started, anew=options.accept_rollback)
         if left or (there and self.wal_pages):
             # A new file's first page was synced on the way; one whose making was cut short has it in the cache, perhaps.
             self.sync_names()
@@ -184,8 +193,9 @@ class File:
             raise StoreUnavailable(self.name, why)
 
     def begin(self) -> None:
-        """BEGIN IMMEDIATE, tried for half a second where a foreign program writes. Raises: apsw.Error, OSError."""
-        for left in range(BUSY_TRIES, -1, -1):
+        """BEGIN IMMEDIATE, tried for half a second where a foreign program writes; where other processes may, its
+        connection waits by itself. Raises: apsw.Error, OSError."""
+        for left in range(0 if self.options.shared else BUSY_TRIES, -1, -1):
             try:
                 self.db.execute("begin immediate")
                 return
@@ -250,13 +260,41 @@ class File:
         if self.conn is None or self._sidecar is None or self.conn.in_transaction or self._own is not None:
             return
         try:
-            self._check_in(apsw.SQLITE_CHECKPOINT_PASSIVE)
+            with self._sidecar.turn(wait=False) as mine:
+                if mine:
+                    self._check_in(apsw.SQLITE_CHECKPOINT_PASSIVE)
         except (apsw.Error, OSError):
             return  # nothing is lost: the WAL is still whole, and the next commit meets the same disk
 
     def empty_wal(self) -> None:
         """Check in everything and cut the WAL off, so that nothing can come back out of it. Raises: apsw.Error, OSError."""
-        self._check_in(apsw.SQLITE_CHECKPOINT_TRUNCATE)
+        with self._turn(wait=True):
+            self._check_in(apsw.SQLITE_CHECKPOINT_TRUNCATE)
+
+    @contextmanager
+    def still(self) -> Iterator[bool]:
+        """Whether nobody writes to the WAL meanwhile."""
+        if not self.options.shared or self.conn is None:
+            yield not self.options.shared
+            return
+        try:
+            self.begin()
+        except (apsw.Error, OSError):
+            yield False
+            return
+        try:
+            yield True
+        finally:
+            self.undo()
+
+    @contextmanager
+    def _turn(self, *, wait: bool) -> Iterator[None]:
+        """Nobody else opens, checks in or leaves meanwhile. Raises: apsw.BusyError."""
+        assert self._sidecar is not None
+        with self._sidecar.turn(wait=wait) as mine:
+            if not mine:
+                raise apsw.BusyError("others open it, or check it in")
+            yield
 
     def _check_in(self, mode: int) -> None:
         """Raises: apsw.Error, OSError; the WAL is still whole then."""
@@ -271,6 +309,8 @@ class File:
     def unusable(self, error: Exception) -> Unusable:
         """A driver's error as ours; one that is a fault of ours is raised as it is."""
         told = unusable(self.name, error)
+        if self.options.shared and isinstance(error, apsw.BusyError | apsw.LockedError):
+            told = StoreUnavailable(self.name, "other processes kept its file for longer than is waited for; try again")
         if told is None:
             raise error
         return Unusable(told)

@@ -16,9 +16,11 @@ import fcntl
 import os
 import struct
 import zlib
-from contextlib import suppress
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from itertools import count, takewhile
 from pathlib import Path
 
 import msgspec
@@ -26,8 +28,10 @@ import msgspec
 from onefold.store.sqlite.disk import Disk
 from onefold.terms.errors import StoreLocked
 
-_HEAD = 512
+HEAD = 512  # bytes that name the holder
+BLANK = b" " * (HEAD - 1) + b"\n"
 _BODY = struct.Struct("<8s16s16sqqqII")  # magic, store id, boot, top, commits, checkpoint's page, flags
+WHOLE = _BODY.size + 4
 _MAGIC = b"onefold1"
 _CLEAN = 1
 
@@ -51,7 +55,9 @@ class Mark:
 
 
 class Sidecar:
-    """The lock and the mark of one space. Keep it open for as long as the space is."""
+    """The lock and the mark of one space that this process has alone. Keep it open for as long as the space is."""
+
+    alone = True
 
     def __init__(self, path: str, space: str, node: str, now_ms: int, disk: Disk) -> None:
         """Take the lock. Raises: StoreLocked, naming the holder; OSError."""
@@ -62,31 +68,45 @@ class Sidecar:
             try:
                 fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
-                raise StoreLocked(space, holder_of(os.pread(fd, _HEAD, 0))) from None
-            self.before = _read(os.pread(fd, _BODY.size + 4, _HEAD))
-            started = datetime.fromtimestamp(now_ms / 1000, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
-            who = {"pid": os.getpid(), "host": os.uname().nodename, "since": started, "node": node}
-            disk.write(fd, msgspec.json.encode(who).ljust(_HEAD - 1)[: _HEAD - 1] + b"\n", 0)
+                raise StoreLocked(space, _holders(path, os.pread(fd, HEAD, 0))) from None
+            self._left = seats(path)
+            self.marks = [mark for mark in (read(fd), *map(read_at, self._left)) if mark is not None]
+            disk.write(fd, described(node, now_ms), 0)
         except BaseException:
             os.close(fd)
             raise
         self._fd = fd
         self._front = self._top = self._commits = 0
 
-    def settle(self, id: bytes, boot: bytes) -> None:
+    def settle(self, id: bytes, boot: bytes, *, anew: bool) -> None:
         """From now on the mark is written for this store, during this start of the machine."""
         self._id, self._boot = id, boot
 
-    def write(self, top: int, commits: int, *, clean: bool = False) -> None:
+    def write(self, top: int, commits: int) -> None:
         """Note how far was committed. Before the answer, and cheap: no sync, one write of 84 bytes."""
         self._top, self._commits = top, commits
-        body = _BODY.pack(_MAGIC, self._id, self._boot, top, commits, self._front, _CLEAN if clean else 0, 0)
-        self._disk.write(self._fd, body + zlib.crc32(body).to_bytes(4, "little"), _HEAD)
+        self._write(False)
+        while self._left:  # the seats of a fleet that had the file before: this mark says as much
+            with suppress(OSError):
+                os.unlink(self._left.pop())
 
     def front(self, checksum: int) -> None:
         """Note what the main file's first page is like."""
         self._front = checksum
-        self.write(self._top, self._commits)
+        self._write(False)
+
+    def end(self) -> None:
+        """Everything is in the main file, which is closed."""
+        self._write(True)
+
+    def _write(self, clean: bool) -> None:
+        mark = Mark(self._id, self._boot, self._top, self._commits, self._front, clean)
+        self._disk.write(self._fd, written(mark), HEAD)
+
+    @contextmanager
+    def turn(self, *, wait: bool) -> Iterator[bool]:
+        """It is always ours."""
+        yield True
 
     def moved(self) -> bool:
         """Whether the file was removed or replaced, and the lock with it."""
@@ -99,7 +119,7 @@ class Sidecar:
                 self._disk.sync(self._fd)
         finally:
             with suppress(OSError):  # a name that stays names nobody who holds the lock
-                self._disk.write(self._fd, b" " * (_HEAD - 1) + b"\n", 0)
+                self._disk.write(self._fd, BLANK, 0)
             os.close(self._fd)
 
 
@@ -109,6 +129,16 @@ def boot() -> bytes:
         return bytes.fromhex(Path("/proc/sys/kernel/random/boot_id").read_text().strip().replace("-", ""))
     except (OSError, ValueError):
         return bytes(16)
+
+
+# --- who ----------------------------------------------------------------------------------------
+
+
+def described(node: str, now_ms: int) -> bytes:
+    """This process, as the first bytes of a mark or a seat."""
+    started = datetime.fromtimestamp(now_ms / 1000, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+    who = {"pid": os.getpid(), "host": os.uname().nodename, "since": started, "node": node}
+    return msgspec.json.encode(who).ljust(HEAD - 1)[: HEAD - 1] + b"\n"
 
 
 def holder_of(head: bytes) -> str:
@@ -121,8 +151,64 @@ def holder_of(head: bytes) -> str:
         return "another process"
 
 
-def _read(raw: bytes) -> Mark | None:
+def seats(path: str) -> list[str]:
+    """The seats beside a mark, taken or not. They are numbered without a gap."""
+    return list(takewhile(os.path.exists, (f"{path}-{number}" for number in count())))
+
+
+def seated(path: str, *, but: str = "") -> list[str]:
+    """The heads of the seats that somebody has, other than one. No lock is kept."""
+    out = []
+    for seat in seats(path):
+        if seat == but:
+            continue
+        with suppress(FileNotFoundError):
+            fd = os.open(seat, os.O_RDONLY | os.O_CLOEXEC)
+            try:
+                fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            except BlockingIOError:
+                out.append(holder_of(os.pread(fd, HEAD, 0)))
+            finally:
+                os.close(fd)
+    return out
+
+
+def _holders(path: str, head: bytes) -> str:
+    """Who keeps a space from who wants it alone."""
+    return ", ".join(seated(path)) or holder_of(head)
+
+
+# --- how far --------------------------------------------------------------------------------------
+
+
+def written(mark: Mark) -> bytes:
+    flags = _CLEAN if mark.clean else 0
+    body = _BODY.pack(_MAGIC, mark.id, mark.boot, mark.top, mark.commits, mark.front, flags, 0)
+    return body + zlib.crc32(body).to_bytes(4, "little")
+
+
+def read(fd: int) -> Mark | None:
     """The mark, or None when there is none or it was torn."""
+    return _read(os.pread(fd, WHOLE, HEAD))
+
+
+def highest(marks: Sequence[Mark]) -> Mark | None:
+    """What all of them say together: the first one's page, the most that any acknowledged."""
+    if not marks:
+        return None
+    same = [mark for mark in marks if mark.id == marks[0].id]
+    return replace(marks[0], top=max(mark.top for mark in same), commits=max(mark.commits for mark in same))
+
+
+def read_at(path: str) -> Mark | None:
+    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        return read(fd)
+    finally:
+        os.close(fd)
+
+
+def _read(raw: bytes) -> Mark | None:
     body, seal = raw[: _BODY.size], raw[_BODY.size :]
     if len(body) < _BODY.size or zlib.crc32(body).to_bytes(4, "little") != seal:
         return None

@@ -30,6 +30,7 @@ class Wal:
 
     def __init__(self, file: File) -> None:
         self._file = file
+        self._stuck = 0  # how long it was when not all of it could be checked in: somebody reads what is older
         self._loop = asyncio.get_running_loop()
         self._size = 0
         self._commits = 0
@@ -40,7 +41,8 @@ class Wal:
     def flushed(self) -> None:
         self._commits += 1
         pages = self._file.wal_pages
-        if pages >= LONGEST:
+        self._stuck = min(self._stuck, pages)
+        if pages >= max(LONGEST, self._stuck + LONGEST // 4 if self._stuck else 0):
             if not self._due:
                 self._due = True
                 self._loop.call_soon(self._long)
@@ -65,10 +67,13 @@ class Wal:
         except OSError:
             return  # it is not there yet, or no longer ours: check will say so
         try:
-            end = os.fstat(fd).st_size
-            if end < LONGEST * FRAME and used + AHEAD // 4 > end:
-                end += disk.write(fd, _ZEROS, end)
-            self._size = end
+            with self._file.still() as still:
+                if not still:
+                    return
+                end = os.fstat(fd).st_size
+                if end < LONGEST * FRAME and used + AHEAD // 4 > end:
+                    end += disk.write(fd, _ZEROS, end)
+                self._size = end
         except OSError:
             self._size = LONGEST * FRAME  # a full disk: growing is only for speed, so leave it
         finally:
@@ -78,6 +83,7 @@ class Wal:
         self._due = False
         if self._file.is_open and self._file.wal_pages >= LONGEST:
             self._file.checkpoint()
+            self._stuck = self._file.wal_pages
 
     def _quiet(self) -> None:
         self._timer = None

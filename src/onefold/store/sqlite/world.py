@@ -12,6 +12,7 @@ import resource
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 
 import apsw
 
@@ -21,6 +22,7 @@ from onefold.store.sqlite.disk import Disk
 from onefold.store.sqlite.engine import SqliteEngine
 from onefold.store.sqlite.file import Options
 from onefold.store.sqlite.glances import Glances
+from onefold.store.sqlite.shared import SharedEngine
 from onefold.store.sqlite.space import SqliteSpace
 from onefold.terms.errors import Finding, LoadRefused, StoreUnavailable
 
@@ -34,7 +36,8 @@ class SqliteWorld:
 
     clock: milliseconds since 1970. node: named in the lock. durability: "full", or
     "lossy-on-power-cut", which survives only a crash of the process. accept_rollback: open
-    files that end before what was acknowledged. failpoint: called with "statement",
+    files that end before what was acknowledged. shared: other processes of this machine may have `main` too; every other
+    space is its opener's alone. failpoint: called with "statement",
     "before-commit" and "after-commit"; an OSError it raises is a disk that failed there.
     disk: through which every file is reached; for tests.
     """
@@ -47,6 +50,7 @@ class SqliteWorld:
         node: str = "",
         durability: str = "full",
         accept_rollback: bool = False,
+        shared: bool = False,
         open_at_most: int = OPEN_AT_MOST,
         failpoint: Failpoint | None = None,
         disk: Disk | None = None,
@@ -58,7 +62,8 @@ class SqliteWorld:
             raise StoreUnavailable("main", f"SQLite {apsw.sqlite_lib_version()} can corrupt a WAL; 3.51.3 is needed")
         self.folder = os.path.abspath(os.fspath(folder))
         self._disk = disk or Disk()
-        self._options = Options(clock, node, durability != "full", accept_rollback, failpoint, self._disk)
+        self._options = Options(clock, node, durability != "full", accept_rollback, failpoint, disk=self._disk)
+        self._shared = shared
         self._spaces: OrderedDict[str, SqliteSpace] = OrderedDict()
         self._glances = Glances(self._disk.vfs)
         self._first = ""  # the space that stays open: whoever holds it keeps other processes out of the folder
@@ -75,7 +80,7 @@ class SqliteWorld:
                 self._disk.make_folder(self.folder)
             except OSError as error:
                 raise StoreUnavailable(name, f"its folder cannot be made ({error.strerror})") from error
-            engine = SqliteEngine(name, path, schemas, self._options, self._make_room)
+            engine = self._engine(name, path, schemas)
             engine.open()
             space = self._spaces[name] = SqliteSpace(engine, self._used)
             self._first = self._first or name
@@ -98,6 +103,11 @@ class SqliteWorld:
         for space in self._spaces.values():
             space.abandon()
         self._spaces.clear()
+
+    def _engine(self, name: str, path: str, schemas: Sequence[Schema]) -> SqliteEngine:
+        if self._shared and name == "main":
+            return SharedEngine(name, path, schemas, replace(self._options, shared=True), self._make_room)
+        return SqliteEngine(name, path, schemas, self._options, self._make_room)
 
     def _path(self, name: str) -> str:
         if not _NAME.fullmatch(name) or ".." in name:
