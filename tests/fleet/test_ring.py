@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+from collections.abc import Iterator
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from onefold.fleet import Closed, Full, Mail, Ring, Taken, Unsettled
+from onefold.fleet.ring import holding
+
+
+@pytest.fixture(autouse=True)
+def none_left() -> Iterator[None]:
+    yield
+    for ring in holding():
+        ring.drop()
 
 
 async def test_a_letter_is_offered_taken_and_settled() -> None:
@@ -99,6 +109,32 @@ async def test_who_waits_is_woken_by_a_letter_and_by_the_end() -> None:
     ring.close()
     await asyncio.gather(*consumers)
     assert sorted(seen) == list(range(5))
+
+
+async def test_a_ring_with_letters_is_known_of_until_each_is_settled_forwarded_or_dropped() -> None:
+    ring: Ring[str] = Ring(4)
+    assert ring not in holding()
+    for each in "abc":
+        await ring.offer(each)
+    mails = aiter(ring)
+    await (await anext(mails)).settle()
+    other: Ring[str] = Ring(4)
+    (await anext(mails)).forward(other)
+    assert (ring in holding(), other in holding()) == (True, True)
+    assert (ring.letters, other.letters) == (1, 1)
+    last = await anext(mails)
+    assert (ring in holding(), ring.letters, ring.unsettled) == (True, 1, 1)
+    await last.settle()
+    assert ring not in holding()
+    assert (other.drop(), other.letters, other in holding()) == (1, 0, False)
+
+
+async def test_a_ring_that_was_let_go_of_with_letters_is_still_known_of() -> None:
+    before = holding()
+    await Ring[str](1).offer("a")
+    gc.collect()
+    (left,) = set(holding()) - set(before)
+    assert left.letters == 1
 
 
 @pytest.mark.parametrize("capacity", [0, -1])

@@ -4,7 +4,7 @@ For: many who offer and many who take, at the price of a hop; a full ring said t
 Never: acknowledges. `Taken` says that the ring has the letter, and a crash takes the ring along: what must survive
 is in the box before it is offered.
 Was wrong once: a queue that was simply read. A consumer that raised between two lines had read the letter and
-done nothing, and nobody could tell.
+done nothing, and nobody could tell. And a ring that was let go of with letters in it: nobody looked there again.
 """
 
 from __future__ import annotations
@@ -13,9 +13,16 @@ import asyncio
 from collections import deque
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 L = TypeVar("L")
+_holding: set[Ring[Any]] = set()
+"""Rings of this process with letters in them: also those that whoever made them has forgotten."""
+
+
+def holding() -> tuple[Ring[Any], ...]:
+    """The rings of this process in which there are letters that nobody has settled or forwarded."""
+    return tuple(_holding)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +101,11 @@ class Ring(Generic[L]):
         """How many were taken and are owed."""
         return len(self._owing)
 
+    @property
+    def letters(self) -> int:
+        """How many there are in it: not taken, or taken and owed."""
+        return len(self._letters) + len(self._owing)
+
     async def offer(self, letter: L) -> Taken | Full | Closed:
         """Give it a letter, if it has room."""
         return self.put(letter)
@@ -102,9 +114,10 @@ class Ring(Generic[L]):
         """`offer`, where nobody can await."""
         if self._closed:
             return Closed()
-        if len(self._letters) + len(self._owing) >= self.capacity:
+        if self.letters >= self.capacity:
             return Full()
         self._letters.append(letter)
+        _holding.add(self)
         self._there.set()
         return Taken()
 
@@ -112,6 +125,14 @@ class Ring(Generic[L]):
         """Take nothing more. What is in it is still handed out."""
         self._closed = True
         self._there.set()
+
+    def drop(self) -> int:
+        """Let go of every letter in it, taken or not, for whoever has them elsewhere too; how many these were."""
+        dropped = self.letters
+        self._letters.clear()
+        self._owing.clear()
+        _holding.discard(self)
+        return dropped
 
     def check(self) -> None:
         """Raises: Unsettled where a consumer took a letter and left it."""
@@ -139,3 +160,5 @@ class Ring(Generic[L]):
     def discharged(self, mail: Mail[L]) -> None:
         """Told by a mail of this ring."""
         self._owing.discard(mail)
+        if not self.letters:
+            _holding.discard(self)

@@ -66,6 +66,10 @@ class CellVerbs:
         self._interpreter = Interpreter()
         self._posted = posted
 
+    async def stop(self) -> None:
+        """No turn waits any longer for a holder."""
+        self._gates.close()
+
     def close(self) -> None:
         """End the workers that run programs."""
         self._interpreter.close()
@@ -206,6 +210,10 @@ class CellVerbs:
         at = self._cell(shape, id, caller)
         self._core.node.evict(at)
         self._gates.let_go(at, holder)
+
+    def held(self) -> Sequence[tuple[ActorId, object]]:
+        """The cells that somebody has alone, and who: custody, or a program that runs."""
+        return self._gates.holding()
 
     def takes(self, shape: str, method: str) -> Sequence[str]:
         """The names of a method's arguments. Raises: UnknownName, NotFound."""

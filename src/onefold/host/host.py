@@ -8,6 +8,7 @@ began to send.
 
 from __future__ import annotations
 
+import logging
 import re
 import secrets  # noqa: TID251 - minted here, once, and handed down
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
@@ -56,6 +57,7 @@ if TYPE_CHECKING:
 
 _PLACE = re.compile(r"-?[0-9]{1,19}")  # not isdigit, which takes a raised two; a row's number may be below zero
 COUNTED_MS = 5_000  # how old the count of what is parked may be in an answer to a probe
+log = logging.getLogger("onefold.host")
 GRACE_S = 10.0  # what is on its way at a stop may finish for this long
 
 
@@ -180,8 +182,9 @@ class Host(
         return post_ports(self.cells, self.catalog.cells.values())
 
     def _begin_mail(self) -> None:
-        _ = self.cells if self.catalog.cells else None  # whoever brings a letter needs its verbs
         postman = self._core.postman
+        if self.catalog.cells:
+            self._core.closing.append(self.cells.stop)  # whoever brings a letter needs its verbs
         self._core.closing.append(postman.stop)
         self._core.beside_idle.append(lambda: postman.idle)
         postman.start()
@@ -228,6 +231,10 @@ class Host(
         await self._core.stop(grace_s)
         if "cells" in self.__dict__:
             self.cells.close()
+        from onefold.fleet.ring import holding
+
+        for ring in holding():
+            log.error("a ring of this process has %d letters that nobody settled or forwarded", ring.letters)
 
     @property
     def rung(self) -> int:
@@ -236,8 +243,9 @@ class Host(
 
     @property
     def next_due(self) -> int | None:
-        """When the soonest alarm known will ring, or a reflex wants to be looked after, in ms."""
-        return soonest_of(self._core.driver.next_due, self._reflexing.next_due)
+        """When the soonest alarm known will ring, or a reflex or a box of letters wants to be looked after, in ms."""
+        due = soonest_of(self._core.driver.next_due, self._reflexing.next_due)
+        return soonest_of(due, self._core.postman.next_due)
 
     @property
     def resident_count(self) -> int:
@@ -258,6 +266,7 @@ class Host(
         self._live.close()
         if self.fleet is not None:
             await self.fleet.abandon()
+        self._core.postman.abandon()
         await self._reflexing.abandon()
         await self._core.abandon()
         if "cells" in self.__dict__:

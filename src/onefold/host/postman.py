@@ -73,6 +73,8 @@ class Postman:
         self._again: set[ActorId] = set()
         self._tasks: list[asyncio.Task[None]] = []
         self._looking = True
+        self.next_due: int | None = None  # when the rows are looked at again, in ms
+        self._stopping = False
         self._trouble = False  # the store failed: the next look is a while from now
 
     def start(self) -> None:
@@ -102,12 +104,26 @@ class Postman:
         (after,) = await space.look(open_in(to, now, BOX_AT_MOST))
         return len({row[0] for row in before} - {row[0] for row in after})
 
+    @property
+    def working(self) -> tuple[ActorId, ...]:
+        """Whose boxes are worked at."""
+        return tuple(self._working)
+
+    def abandon(self) -> None:
+        """As a kill would: nobody waits for a turn that is on its way."""
+        for task in self._working.values():
+            task.cancel()
+        self.ring.drop()
+
     async def stop(self) -> None:
         """Take no further letter; those whose turn is on its way are finished by it, or by the next life."""
+        self._stopping = True
         self.ring.close()
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, *self._working.values(), return_exceptions=True)
+        if left := self.ring.drop():
+            log.warning("%d letters of the ring were not settled: those in their boxes are for the next life", left)
 
     # --- what was given up on -----------------------------------------------------------------------
 
@@ -144,7 +160,7 @@ class Postman:
             if self._trouble:
                 self._trouble = False
                 until = self._clock.now() + AFTER_FAULT_MS
-            self._looking = False
+            self._looking, self.next_due = False, until
             await self._clock.wait(until, self._woken)
 
     async def _once(self) -> int | None:
@@ -176,7 +192,7 @@ class Postman:
 
     async def _box(self, to: ActorId) -> None:
         try:
-            while to in self._again and not self._trouble:
+            while to in self._again and not self._trouble and not self._stopping:
                 self._again.discard(to)
                 space, now = await self._space(), self._clock.now()
                 (due_now,) = await space.look(open_in(to, now, AT_ONCE))
@@ -206,7 +222,7 @@ class Postman:
         their actor is another node's.
         """
         for mail in letters:
-            went = await self._one(mail)
+            went = False if self._stopping else await self._one(mail)
             if not went:
                 return went is None
         return False
@@ -227,6 +243,8 @@ class Postman:
                 return True  # the verdict is committed, and is the poster's to read
             return await self._write(failed(mail, self._clock.now(), str(fault), hopeless=True))
         except Exception as fault:  # noqa: BLE001 - the door: whatever one letter's turn raises, the others are carried
+            if self._stopping:
+                return False  # it is as it was, and the next life's
             hopeless = isinstance(fault, CallerError) and not isinstance(fault, NotFound)
             why = says(fault) if isinstance(fault, OnefoldError) else f"{type(fault).__name__}: {says(fault)}"
             log.warning("the letter %s for %s %s: %s", mail.event[2:], mail.to.kind, mail.to.key, why)

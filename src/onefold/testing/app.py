@@ -69,6 +69,7 @@ class AwaitedApp(awaited.App):
         if opened.host is None:
             loop = asyncio.get_running_loop()
             loop.set_exception_handler(_quietly(loop.get_exception_handler()))
+            self._lives.begin()
             await self._stage.open()
             opened.host = cast(Host, Standing(self._lives))
         opened.depth += 1

@@ -12,12 +12,16 @@ from __future__ import annotations
 import asyncio
 import inspect
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from functools import partial
+from operator import attrgetter
 from typing import Any
 
+from onefold.fleet.ring import holding
 from onefold.terms.errors import Broken, NotOpen, OutcomeUnknown
+from onefold.testing.leavings import in_boxes, in_rings, late, parked, unsettled
+from onefold.testing.moving import held_up, in_custody, moving, restless
 from onefold.testing.points import Points
 from onefold.testing.stage import LONGEST_S, SPINS, Stage
 from onefold.testing.stuck import Stuck, Unsettled, stuck
@@ -28,14 +32,18 @@ DOWN_MS = 5_000
 """How long a process that was killed is away: longer than a row on its way may stay unnoticed."""
 READS = frozenset(
     "actors alarm approvals_list blobs_get ended facts facts_list history link_page parked_list read read_json ready "
-    "receipt reflex_draft reflex_explain reflex_graph reflex_idle reflex_overdue reflex_preview reflex_run reflex_runs "
+    "receipt cells.get cells.list cells.read reflex_draft reflex_explain reflex_graph reflex_idle reflex_overdue reflex_preview reflex_run reflex_runs "
     "reflex_schema reflex_show reflex_tasks reflexes_list run_journal runs_list space table_rows tables".split()
 )
 AGAIN = READS | frozenset(
-    "approvals_decide blobs_put deliver deliver_raw fact_release fork link_decide prune prune_named reflex_backfill "
+    "approvals_decide blobs_put cells.evict cells.let_go cells.spawn cells.take deliver deliver_raw fact_release fork link_decide prune prune_named reflex_backfill "
     "reflex_sweep reflexes_load run_cancel sweep".split()
 )
 """What counts once however often it is sent. Any other verb does when it carries a key."""
+CELLS = "cells."
+HELD_S = 2.0
+"""Real seconds for which nothing moves until a verb that waits for a custody is told so: another task may end it."""
+NONE: Mapping[str, Any] = {}
 BARE = frozenset({"abandon", "close", "open"})
 log = logging.getLogger("onefold.testing")
 
@@ -54,7 +62,12 @@ class Lives:
         self.verbs = 0
         self.heard: list[Callable[[str], None]] = []
         self._moving = 0
+        self._rings = frozenset(holding())
         self._reviving = asyncio.Lock()
+
+    def begin(self) -> None:
+        """A test begins: what others have left by now is not its own."""
+        self._rings = frozenset(holding())
 
     # --- verbs --------------------------------------------------------------------------------
 
@@ -73,17 +86,26 @@ class Lives:
     async def _answered(self, name: str, args: tuple[Any, ...], values: dict[str, Any]) -> Any:
         while True:
             try:
-                return await self.attended(lambda: getattr(self.stage.host, name)(*args, **values), name, args)
+                return await self.attended(
+                    lambda: attrgetter(name)(self.stage.host)(*args, **values), name, args, values
+                )
             except Cut:
                 if not _counts_once(name, args, values):
                     raise OutcomeUnknown(name) from None
                 if name not in READS:
                     self._tell("the caller got no answer, and sends the same again")
 
-    async def attended(self, act: Callable[[], Awaitable[Any]], name: str = "", args: tuple[Any, ...] = ()) -> Any:
+    async def attended(
+        self,
+        act: Callable[[], Awaitable[Any]],
+        name: str = "",
+        args: tuple[Any, ...] = (),
+        values: Mapping[str, Any] = NONE,
+    ) -> Any:
         """What it gives; the app is opened again if it died meanwhile. Raises: Cut, Stuck, Broken."""
         loop = asyncio.get_running_loop()
-        life, end = self.life, loop.time() + LONGEST_S
+        life, rested = self.life, loop.time()
+        end = rested + LONGEST_S
         task = loop.create_task(_awaited(act))
         self.verbs += 1
         try:
@@ -94,10 +116,13 @@ class Lives:
                 busy = not self.stage.host.quiet or self._moving
                 end = loop.time() + LONGEST_S if self._moving and name else end
                 quiet = 0 if busy else quiet + 1
+                rested = rested if quiet else loop.time()
                 if name == "ended" and quiet > SPINS and args[0]:
                     raise Stuck(await stuck(self.stage.host, str(args[0])))
+                if name.startswith(CELLS) and loop.time() > rested + HELD_S:
+                    self._held_up(args, values)
                 if loop.time() > end:
-                    raise Broken("the app did not come to rest: a step or port of the test never ends")
+                    raise Broken(restless(self.stage.host))
                 spins += 1
                 await asyncio.sleep(0 if spins < SPINS or quiet else 0.001)
             return await self._outcome(task, life)
@@ -106,6 +131,12 @@ class Lives:
             if not task.done():
                 task.cancel()
             await asyncio.gather(task, return_exceptions=True)
+
+    def _held_up(self, args: tuple[Any, ...], values: Mapping[str, Any]) -> None:
+        """Raises: Stuck where a verb on a cell waits for somebody's custody of it."""
+        told = held_up(self.stage.host, str(args[0]), str(args[1]), values["caller"].principal)
+        if told is not None:
+            raise Stuck(told)
 
     def _dying(self, life: int) -> bool:
         return self.points.dead or self.life != life or self._reviving.locked()
@@ -185,54 +216,37 @@ class Lives:
 
     async def finish(self) -> None:
         """The test is over. Raises: Unsettled for what it left behind."""
-        await self.settle()
-        left = [*unsettled(self.stage), *await self._portless(), *await self._late()]
+        left = in_custody(self.stage.host)  # first: a letter that waits for its end never comes to rest
+        if not left:
+            try:
+                await self.settle()
+            except Broken:
+                left = moving(self.stage.host) or ["an app that did not come to rest"]
+        stage = self.stage
+        left += [*unsettled(stage), *await in_boxes(stage), *await parked(stage), *await late(stage)]
+        left += in_rings(self._rings)
         if self.verbs:
             left.append(f"{self.verbs} verbs that nobody waited for")
         if self.points.order is not None and self.points.expected:
             left.append(f"a crash that never came ({self.points.order})")
         if left:
-            raise Unsettled(left)
-
-    async def _late(self) -> list[str]:
-        """What reflexes should have done by now and did not: a selection that fails, an effect that is not here."""
-        host = self.stage.host
-        if not host._reflexing.begun:
-            return []
-        late = await host.reflex_overdue(caller=self.stage.caller())
-        idle = await host.reflex_idle(caller=self.stage.caller())
-        return [f"{one.what} of the reflex {one.reflex} late" for one in late] + [
-            f"{task.id} of the reflex {task.reflex} unclaimed: no effect of this app takes it" for task in idle
-        ]
-
-    async def _portless(self) -> list[str]:
-        """What is owed through a port that the test forgot to give to its app."""
-        items = await self.stage.host.parked_list(caller=self.stage.caller())
-        return sorted({f"something of {item.program} unsent: {item.cause}" for item in items if item.kind == "port"})
+            raise Unsettled(list(dict.fromkeys(left)))
 
 
 class Standing:
-    """Stands where a host is expected, and is whichever host is open now."""
+    """Stands where a host is expected, or its room of cells, and is that of whichever host is open now."""
 
-    def __init__(self, lives: Lives) -> None:
+    def __init__(self, lives: Lives, room: str = "") -> None:
         self._lives = lives
+        self._room = room
 
     def __getattr__(self, name: str) -> Any:
-        found = getattr(self._lives.stage.host, name)
+        if name == "cells" and not self._room:
+            return Standing(self._lives, CELLS)
+        found = attrgetter(self._room + name)(self._lives.stage.host)
         if name in BARE or not inspect.iscoroutinefunction(found):
             return found
-        return partial(self._lives.verb, name)
-
-
-def unsettled(stage: Stage) -> list[str]:
-    """Actors still in a turn, and what is due to be sent and is not on its way."""
-    node, now, left = stage.host._core.node, stage.clock.now(), []
-    for at, resident in node._residents.items():
-        if not resident.idle:
-            left.append(f"{at.kind} {at.key} in a turn")
-        due = [row for row in resident.owed.values() if row.next_at is not None and row.next_at <= now]
-        left += [f"{row.name} of {at.kind} {at.key} unsent through {row.port}" for row in due if not row.in_flight]
-    return left
+        return partial(self._lives.verb, self._room + name)
 
 
 def _counts_once(verb: str, args: tuple[Any, ...], values: dict[str, Any]) -> bool:

@@ -26,6 +26,7 @@ from onefold.store.contract import World
 from onefold.terms.duration import duration_ms
 from onefold.terms.errors import Broken
 from onefold.testing.clock import VirtualClock
+from onefold.testing.moving import restless
 
 __tracebackhide__ = True  # a failing test shows the test's own lines
 
@@ -183,7 +184,7 @@ class Stage:
             spins += 1
             await asyncio.sleep(0 if spins < SPINS else 0.001)
             if loop.time() > end:
-                raise Broken("the app did not come to rest: a step or port of the test never ends")
+                raise Broken(restless(self.host))
 
     async def advance(self, duration: str) -> None:
         """Let time pass: stop at every instant for which somebody waits, and settle there."""
