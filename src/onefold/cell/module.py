@@ -12,7 +12,7 @@ from datetime import datetime
 from typing import Any
 
 from onefold.cell.numbers import Numbered
-from onefold.cell.shape import Shape
+from onefold.cell.shape import Cell, Shape
 from onefold.cell.words import (
     Began,
     Call,
@@ -33,7 +33,7 @@ from onefold.kernel.module import Module
 from onefold.kernel.words import Decision
 from onefold.program.calling import call, raised
 from onefold.program.handles import Handles
-from onefold.program.words import LIMITS, OneCall, Stopped
+from onefold.program.words import LIMITS, OneCall, Stopped, Verdict
 from onefold.terms.errors import BadArguments, Contended, Fault, NotFound
 
 BEGIN = "Check the id, or let it exist first: spawn(), or PUT /cells/{shape}/{id}."
@@ -132,6 +132,17 @@ def _called(
     except BadArguments as bad:
         return Decision(reply=refused(raised(bad, 1, 1)))
     return _keeping(record, fields, number, Told("done", verdict.value, 1))
+
+
+def ended(shape: Shape, draft: Cell, record: Record, id: str, cell: str, verdict: Verdict) -> Ended:
+    """What an interpreted program came to on a draft of this record, as the event that keeps it."""
+    if isinstance(verdict, Stopped):
+        return Ended(id, cell, record.changes, {}, refused(verdict))
+    try:
+        fields = shape.changed(draft, record)
+    except BadArguments as bad:
+        return Ended(id, cell, record.changes, {}, refused(raised(bad, verdict.ran, verdict.ran)))
+    return Ended(id, cell, record.changes, fields, Told("done", verdict.value, verdict.ran))
 
 
 def refused(stopped: Stopped) -> Told:

@@ -14,7 +14,7 @@ from datetime import datetime
 from functools import partial
 from typing import Any
 
-from onefold.cell.module import BEGIN, Cells, checked, everything, refused
+from onefold.cell.module import BEGIN, Cells, checked, ended, everything
 from onefold.cell.numbers import earlier, numbered
 from onefold.cell.shape import Shape
 from onefold.cell.words import Call, Capture, Ended, Event, Record, Retire, Spawn, Told, Turn
@@ -25,7 +25,6 @@ from onefold.host.core import MAIN, Core
 from onefold.host.deciding import decided
 from onefold.host.gates import Gates
 from onefold.host.modules import Page
-from onefold.program.calling import raised
 from onefold.program.handles import Handles
 from onefold.program.monty import Interpreter
 from onefold.program.source import read as parsed
@@ -266,9 +265,9 @@ class CellVerbs:
         alone = holder if holder is not None else object()
         async with self._gates.held(at, alone):
             while True:
-                ended = await self._ended(at, known, program, key)
+                came = await self._ended(at, known, program, key)
                 try:
-                    return await self._folded(at, ended, content, alone, takes)
+                    return await self._folded(at, came, content, alone, takes)
                 except Contended:
                     continue  # a turn that had passed the gate before was committed meanwhile
 
@@ -315,13 +314,7 @@ class CellVerbs:
         seed = int.from_bytes(digest(f"{at.kind}\0{at.key}\0{key}".encode())[:SEED_BYTES], "big")
         scope = shape.scope(draft, Handles())
         verdict = await asyncio.wrap_future(self._interpreter.begin(program, scope, now, seed, LIMITS))
-        if isinstance(verdict, Stopped):
-            return Ended(key, at.key, record.changes, {}, refused(verdict))
-        try:
-            fields = shape.changed(draft, record)
-        except BadArguments as bad:
-            return Ended(key, at.key, record.changes, {}, refused(raised(bad, verdict.ran, verdict.ran)))
-        return Ended(key, at.key, record.changes, fields, Told("done", verdict.value, verdict.ran))
+        return ended(shape, draft, record, key, at.key, verdict)
 
     def _turn(self, shape: Shape, told: Told) -> Turn:
         if told.error is not None:

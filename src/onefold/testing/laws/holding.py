@@ -27,11 +27,11 @@ SHOWN = 200
 
 
 class LawBroken(AssertionError):
-    """A law that a module breaks. law: its name."""
+    """A law that a module or a cell breaks. law: its name."""
 
-    def __init__(self, law: str, module: str, why: str) -> None:
+    def __init__(self, law: str, module: str, why: str, what: str = "module") -> None:
         self.law = law
-        super().__init__(f"module {module!r} breaks {law}: {why}")
+        super().__init__(f"{what} {module!r} breaks {law}: {why}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,8 @@ class Law:
         """Raises: LawBroken."""
         why = next(self.broken(module, plan, history), None)
         if why is not None:
-            raise LawBroken(self.name, module.name, f"{why}. The law: {self.says}")
+            what = "cell" if module.room == "cells" else "module"
+            raise LawBroken(self.name, module.name, f"{why}. The law: {self.says}", what)
 
 
 def _pure(module: AnyModule, plan: Sequence[Move], history: History) -> Iterator[str]:
@@ -60,19 +61,19 @@ def _pure(module: AnyModule, plan: Sequence[Move], history: History) -> Iterator
 def _total(module: AnyModule, plan: Sequence[Move], history: History) -> Iterator[str]:
     for fault in history.faults:
         if not fault.codec:
-            yield f"{fault.function} raised {_told(fault.raised)} on {_shown(fault.told)}"
+            yield f"{fault.function} raised {_told(fault.raised)} on {shown(fault.told)}"
     for turn in history.turns:
         raised = tried(module.view, turn.after).raised
         if raised is not None:
-            yield f"view raised {_told(raised)} on {_shown(turn.after)}"
+            yield f"view raised {_told(raised)} on {shown(turn.after)}"
     yield from _snapshots_made(module, history)
     met = {type(fact) for turn in history.turns for fact in turn.facts}
     for fact in samples(module, met):
         evolved = tried(module.evolve, module.initial, fact)  # what else it raises may be of a state that never is
         if isinstance(evolved.raised, AssertionError):
-            yield f"evolve raised {_told(evolved.raised)} on {_shown(fact)}"
+            yield f"evolve raised {_told(evolved.raised)} on {shown(fact)}"
         elif evolved == Tried(None, None) and module.initial is not None:
-            yield f"evolve gave None for {_shown(fact)}: a case is missing"
+            yield f"evolve gave None for {shown(fact)}: a case is missing"
 
 
 def _snapshots_made(module: AnyModule, history: History) -> Iterator[str]:
@@ -84,7 +85,7 @@ def _snapshots_made(module: AnyModule, history: History) -> Iterator[str]:
             if begun and module.snapshot is not None:
                 raised = tried(module.snapshot, turn.after).raised
                 if raised is not None:
-                    yield f"snapshot raised {_told(raised)} on {_shown(turn.after)}"
+                    yield f"snapshot raised {_told(raised)} on {shown(turn.after)}"
 
 
 def _replayed(module: AnyModule, plan: Sequence[Move], history: History) -> Iterator[str]:
@@ -115,25 +116,25 @@ def _from_snapshots(module: AnyModule, turns: Sequence[Turn]) -> Iterator[str]:
             return  # totality's or the round trip's to tell
         read = tried(module.evolve, module.initial, kept)
         if read.raised is not None:
-            yield f"evolve raised {_told(read.raised)} on the snapshot {_shown(kept)}"
+            yield f"evolve raised {_told(read.raised)} on the snapshot {shown(kept)}"
             return
         state = read.value
         changed = differing(picture(turn.after), picture(state))
         if changed is not None:
-            yield f"the state of the snapshot {_shown(kept)} is another: {changed}"
+            yield f"the state of the snapshot {shown(kept)} is another: {changed}"
             return
         if at + 1 < len(turns):
             again = turns[at + 1]
             anew = tried(again.decide, state, again.now)
             if anew.raised is not None:
-                yield f"on {_shown(again.what)} the state of a snapshot raised {_told(anew.raised)}"
+                yield f"on {shown(again.what)} the state of a snapshot raised {_told(anew.raised)}"
                 return
             decided, first = picture(anew.value), picture(again.decide(turn.after, again.now))
             if picture(again.decision) != first:
                 return  # purity's to tell
             changed = differing(first, decided)
             if changed is not None:
-                yield f"on {_shown(again.what)} the state of a snapshot decides otherwise: {changed}"
+                yield f"on {shown(again.what)} the state of a snapshot decides otherwise: {changed}"
                 return
 
 
@@ -171,9 +172,9 @@ def _known_again(module: AnyModule, event: Any) -> Iterator[str]:
             continue  # totality tells of it
         refused = tried(check_text, first.value, name).raised
         if refused is not None:
-            yield f"{name} of {_shown(event)} is no key: {refused}"
+            yield f"{name} of {shown(event)} is no key: {refused}"
         elif first.value != then.value:
-            yield f"{name} of {_shown(event)} was {first.value!r}, and {then.value!r} when it came again"
+            yield f"{name} of {shown(event)} was {first.value!r}, and {then.value!r} when it came again"
 
 
 def _keys_stay(turn: Turn) -> Iterator[str]:
@@ -187,7 +188,7 @@ def _keys_stay(turn: Turn) -> Iterator[str]:
     if [item.port for item in first] == [item.port for item in then]:
         for item, other in zip(first, then, strict=True):
             if item.key != other.key:
-                yield f"on {_shown(turn.what)} the key owed to {item.port!r} is {item.key!r}, and {other.key!r} 7 ms later"
+                yield f"on {shown(turn.what)} the key owed to {item.port!r} is {item.key!r}, and {other.key!r} 7 ms later"
 
 
 def _written(module: AnyModule, plan: Sequence[Move], history: History) -> Iterator[str]:
@@ -214,18 +215,19 @@ def _written(module: AnyModule, plan: Sequence[Move], history: History) -> Itera
 def _round(what: str, codec: Codec[Any], value: Any) -> Iterator[str]:
     back = tried(lambda: codec.decode(codec.encode(value)))
     if back.raised is not None:
-        yield f"the {what} {_shown(value)} could not be written and read: {_told(back.raised)}"
+        yield f"the {what} {shown(value)} could not be written and read: {_told(back.raised)}"
     else:
         changed = differing(picture(value), picture(back.value))
         if changed is not None:
-            yield f"the {what} {_shown(value)} came back otherwise: {changed}"
+            yield f"the {what} {shown(value)} came back otherwise: {changed}"
 
 
 def _told(raised: BaseException) -> str:
     return f"{type(raised).__name__}: {raised}"
 
 
-def _shown(value: Any) -> str:
+def shown(value: Any) -> str:
+    """A value in a sentence."""
     told = repr(value)
     return told if len(told) <= SHOWN else f"{told[: SHOWN - 1]}…"
 
