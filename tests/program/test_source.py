@@ -91,12 +91,25 @@ def test_statements_are_cut_where_they_stand() -> None:
         ("# nothing", 1),
         ("a\0b", 1),
         ("greet('\ud800')", 1),
+        ("x = 1\ngreet('\\ud800')", 2),
         ("(" * 5_000, 1),
         ("-" * 16_000 + "1", 1),
         ("x" + ".y" * 8_000, 1),
         ("[" * 90 + "]" * 90 + "\nx = (", 2),
     ],
-    ids=["open", "second line", "empty", "remark", "nul", "surrogate", "brackets", "minus", "attributes", "both"],
+    ids=[
+        "open",
+        "second line",
+        "empty",
+        "remark",
+        "nul",
+        "surrogate",
+        "escaped",
+        "brackets",
+        "minus",
+        "attributes",
+        "both",
+    ],
 )
 def test_what_is_no_program_is_told_by_its_line(source: str, line: int) -> None:
     stopped = read(source, SCOPE, LIMITS)

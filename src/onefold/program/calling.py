@@ -49,7 +49,10 @@ class Calls:
         method = self._scope[name]
 
         def call(*args: Any, **words: Any) -> Json:
-            return self(name, bound(name, method.parameters, args, words))
+            try:
+                return self(name, bound(name, method.parameters, args, words))
+            except BadArguments as bad:
+                raise ValueError(_faults(bad)) from None  # in the turn's own words: nothing was to be started
 
         return call
 
@@ -83,10 +86,14 @@ def within(value: Json, limits: Limits, of: int) -> Verdict:
 def raised(fault: Exception, ran: int, of: int) -> Stopped:
     """What a method's exception is told as: its class and its words, no more."""
     if isinstance(fault, BadArguments):
-        return Stopped("raised", {"message": " ".join(f"{each}." for each in fault.faults).rstrip(".")}, ran, of)
+        return Stopped("raised", {"message": _faults(fault)}, ran, of)
     message = says(fault).rstrip(".")
     kind = type(fault).__name__
     return Stopped("raised", {"message": f"{kind}: {message}" if message else kind}, ran, of)
+
+
+def _faults(bad: BadArguments) -> str:
+    return " ".join(f"{each}." for each in bad.faults).rstrip(".")
 
 
 def bound(name: str, parameters: Any, args: tuple[Any, ...], words: dict[str, Any]) -> dict[str, Json]:

@@ -3,7 +3,7 @@
 For: running statements one after another under limits, with the clock frozen and a seed of the turn's own.
 Never: a file, a socket, the host's clock or chance; a verdict made of the machine's speed.
 Was wrong once: the whole text in one go. Where it stopped could be read only from a traceback, which a limit has not.
-And the loop's own pool of threads: programs that looped took all of it, and nobody's plain function ran beside them.
+A function given as a value: it came out as the text that it is called by, and was kept as one. And the loop's own pool of threads: programs that looped took all of it, and nobody's plain function ran beside them.
 
 A worker that dies takes its turn with it, and is replaced. Time is counted only while the program runs, and is no
 verdict: OutOfTime stores nothing, and the same program may pass on a machine with less to do.
@@ -11,6 +11,7 @@ verdict: OutOfTime stores nothing, and the same program may pass on a machine wi
 
 from __future__ import annotations
 
+import ast
 import threading
 from concurrent.futures import Future, ThreadPoolExecutor
 from datetime import datetime
@@ -18,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from onefold.program.calling import Calls, within
 from onefold.program.values import as_json
-from onefold.program.words import Limits, Scope, Statements, Stopped, Verdict
+from onefold.program.words import Json, Limits, Ran, Scope, Statements, Stopped, Verdict
 from onefold.terms.errors import Busy
 from onefold.terms.ids import nearest
 from onefold.terms.turns import OutOfTime
@@ -28,10 +29,14 @@ if TYPE_CHECKING:
 
 GRACE_S = 1.0
 """After its time a program is stopped by its worker; a worker that does not is killed this much later."""
+INTERNAL = "Internal error in monty: "
 UNSUPPORTED = "The monty syntax parser does not yet support "
 SUSPENSIONS = 10_000
 """Round trips to the host; `Limits.cost` is what a person meets, this one only keeps the pool's own default away."""
 
+_VALUE = "_onefold_value"  # names of the worker's, where a program's would be
+_ASK = f"import json as _onefold_json\n_onefold_json.dumps({_VALUE})"
+_WRITTEN = ("date", "datetime", "Decimal")  # `as_json` has a text for them
 
 WAITING_AT_MOST = 1_000
 """Programs that are begun or wait for a worker; another would wait for minutes."""
@@ -106,8 +111,11 @@ def _all(session: MontySession, program: Statements, calls: Calls, scope: Scope,
     of = len(program.parts)
     value: Any = None
     for ran, (part, line) in enumerate(zip(program.parts, program.lines, strict=True)):
+        last = ran == of - 1 and _gives(part)
         try:
-            value = session.feed_run(part, external_lookup=functions, print_callback=said)
+            value = session.feed_run(
+                f"{_VALUE} = {part}\n{_VALUE}" if last else part, external_lookup=functions, print_callback=said
+            )
         except MontySyntaxError as wrong:
             told = {"line": line + _line(wrong) - 1, "message": _message(wrong)}
             return Stopped("parse", told, ran, of)
@@ -118,9 +126,42 @@ def _all(session: MontySession, program: Statements, calls: Calls, scope: Scope,
         if calls.ended is not None:  # it caught what ends it
             return _at(calls.ended, ran, of)
     try:
-        return within(as_json(value), limits, of)
+        verdict = within(as_json(value), limits, of)
+        if isinstance(verdict, Ran) and _has_text(verdict.value):
+            _own_words(session)
+        return verdict
     except ValueError as wrong:
         return Stopped("raised", {"message": f"its value cannot leave: {wrong}"}, of, of)
+
+
+def _gives(part: str) -> bool:
+    """Whether a statement is an expression, whose value is the program's."""
+    (statement,) = ast.parse(part).body
+    return isinstance(statement, ast.Expr)
+
+
+def _has_text(value: Json) -> bool:
+    if isinstance(value, dict):
+        return any(map(_has_text, value.values()))
+    return any(map(_has_text, value)) if isinstance(value, list) else isinstance(value, str)
+
+
+def _own_words(session: MontySession) -> None:
+    """Ask the worker whether the texts of the value are texts: what has no form outside comes out as what it is called.
+
+    Raises: ValueError.
+    """
+    from pydantic_monty import MontyRuntimeError
+
+    try:
+        session.feed_run(_ASK)
+    except MontyRuntimeError as fault:
+        kind, _, words = fault.display("type-msg").partition(": ")
+        if kind == "ValueError":
+            raise ValueError("it holds itself") from None
+        of = words.removeprefix("Object of type ").removesuffix(" is not JSON serializable")
+        if kind == "TypeError" and of not in _WRITTEN:
+            raise ValueError(f"a {of} has no JSON form") from None
 
 
 def _judged(fault: Any, calls: Calls, scope: Scope, limits: Limits, ran: int, of: int, line: int) -> Stopped:
@@ -161,4 +202,4 @@ def _line(fault: Any) -> int:
 
 def _message(fault: Any) -> str:
     told: str = fault.display("type-msg") if hasattr(fault, "display") else str(fault)
-    return told.strip().rstrip(".")
+    return told.replace(INTERNAL, "").strip().rstrip(".")

@@ -33,6 +33,9 @@ def read(source: str, scope: Scope, limits: Limits) -> Program | Stopped:
     if not tree.body:
         return _unread(1, "it is empty")
     try:
+        half = next(_halves(tree), None)
+        if half is not None:
+            return _unread(half, "a text holds half of a surrogate pair")
         unknown = next(_strange(tree, scope), None)
         if unknown is not None:
             return Stopped("call", {"name": unknown, "nearest": nearest(unknown, list(scope))}, 0, len(tree.body))
@@ -65,6 +68,17 @@ def _one_call(tree: ast.Module, scope: Scope) -> OneCall | None:
     except (ValueError, TypeError, IndexError, SyntaxError, MemoryError):
         return None  # the interpreter says what is wrong with it
     return OneCall(call.func.id, given)
+
+
+def _halves(tree: ast.Module) -> Iterator[int]:
+    """The lines of texts that no codec writes. The interpreter would put another character in their place."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and not _is_whole(node.value):
+            yield node.lineno
+
+
+def _is_whole(text: str) -> bool:
+    return text.isascii() or not any("\ud800" <= each <= "\udfff" for each in text)
 
 
 def _strange(tree: ast.Module, scope: Scope) -> Iterator[str]:
