@@ -14,6 +14,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+import msgspec
+
 from onefold.terms import errors
 from onefold.terms.codec import Json, canonical, parse
 from onefold.terms.errors import BadArguments, Fault, HostError, OnefoldError
@@ -24,6 +26,7 @@ PATH: Final = "/fleet/turns"
 NUDGE: Final = "/fleet/nudge"
 SIGNED: Final = "onefold-signature"
 FRESH_S: Final = 300  # how old a signature may be: clocks of two machines differ, and each turn counts once anyway
+AT_ONCE: Final = 64  # turns of one request
 _LEFT_OUT: Final = ("faults", "findings")
 
 
@@ -54,9 +57,15 @@ class Sent:
         return canonical({"digest": self.digest.hex(), "word": self.word})
 
 
-def sent_of(raw: bytes) -> Sent:
-    """Raises: BadArguments."""
-    told = parse(raw, "a turn")
+def sents_of(raw: bytes) -> list[Sent]:
+    """The turns of one request. Raises: BadArguments."""
+    told = parse(raw, "turns")
+    if not isinstance(told, list) or not 0 < len(told) <= AT_ONCE:
+        raise BadArguments([Fault("turns", f"is a list of 1 to {AT_ONCE} turns")])
+    return [_sent(one) for one in told]
+
+
+def _sent(told: Json) -> Sent:
     names = ("kind", "principal", "key", "event", "digest")
     if not isinstance(told, dict) or "word" not in told or not all(isinstance(told.get(name), str) for name in names):
         raise BadArguments([Fault("turn", "has kind, principal, key, event, digest and word")])
@@ -90,12 +99,32 @@ class Answer:
     replayed: bool = False
 
 
-def answered(reply: Json, *, replayed: bool) -> bytes:
-    return canonical({"reply": reply, "replayed": replayed})
+class Line(msgspec.Struct):
+    """One line of an answer: what the turn at this place of the request came to."""
+
+    n: int
+    reply: msgspec.Raw = msgspec.Raw(b"")
+    replayed: bool = False
+    fault: msgspec.Raw = msgspec.Raw(b"")
+
+    @property
+    def told(self) -> Answer | OnefoldError:
+        return Answer(bytes(self.reply), self.replayed) if self.reply else fault_of(bytes(self.fault))
 
 
-def refused(fault: OnefoldError) -> bytes:
+def answered(n: int, answer: Answer) -> bytes:
+    return b'{"n":%d,"replayed":%b,"reply":%b}\n' % (n, b"true" if answer.replayed else b"false", answer.reply)
+
+
+def refused(n: int, fault: OnefoldError) -> bytes:
     """A fault, so that the other node can raise the same one."""
+    return b'{"n":%d,"fault":%b}\n' % (n, told_of(fault))
+
+
+line_of = msgspec.json.Decoder(Line).decode
+
+
+def told_of(fault: OnefoldError) -> bytes:
     return canonical({"code": fault.code, "fields": _fields(fault), "detail": str(fault)})
 
 

@@ -1,37 +1,27 @@
 """host.peers - turns sent to other nodes over HTTP, and what became of each.
 
-For: one client, its connections kept; three things told apart: it answered, it never got there, nobody knows.
-Never: sends a turn twice; follows a redirect; trusts what is not signed on the other side (serve checks that).
+For: turns to one node that are ready in the same moment in one request; few connections, kept; three things told apart:
+it answered, it never got there, nobody knows.
+Never: sends a turn twice; trusts what is not signed on the other side (serve checks that).
 Was wrong once: any failure of the connection as "not sent". The other node had the turn already, and it was routed anew
 under another id.
 """
 
 from __future__ import annotations
 
+import asyncio
+from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from contextlib import suppress
 
-from onefold.fleet.wire import NUDGE, PATH, SIGNED, Answer, Sent, fault_of, signature
-from onefold.terms.codec import canonical, parse
-from onefold.terms.errors import OnefoldError
+from onefold.fleet.wire import AT_ONCE, NUDGE, PATH, Sent, signature
+from onefold.host.connection import Ambiguous, Connection, NotReached, Told, request
+from onefold.terms.codec import canonical
 
-if TYPE_CHECKING:
-    import httpx2
-
-CONNECT_S = 1.0  # a node of the same fleet that does not take a connection within this is gone, or cut off
+LINES = 16  # connections to one node
 READ_S = 35.0  # longer than a turn may take there
 NUDGE_S = 1.0
-
-
-@dataclass(frozen=True, slots=True)
-class NotReached:
-    """It certainly did not arrive."""
-
-
-@dataclass(frozen=True, slots=True)
-class Ambiguous:
-    """It may have arrived."""
+WAITING = 10_000  # turns for one node; beyond it, it does not keep up
 
 
 class Peers:
@@ -40,49 +30,109 @@ class Peers:
     def __init__(self, secrets: Sequence[bytes], now: Callable[[], int]) -> None:
         self._secret = secrets[0]
         self._now = now
-        self._client: httpx2.AsyncClient | None = None
+        self._peers: dict[str, _Peer] = {}
 
-    async def ask(self, url: str, sent: Sent) -> Answer | OnefoldError | NotReached | Ambiguous:
+    async def ask(self, url: str, sent: Sent) -> Told:
         """Send a turn to the node at `url`. Never raises what the network raises."""
-        import httpx2  # only a fleet pays for it
-
-        try:
-            answer = await self._post(url, PATH, canonical(sent.to_json()), READ_S)
-        except (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout, httpx2.InvalidURL):
-            return NotReached()
-        except httpx2.HTTPError:
-            return Ambiguous()
-        try:
-            if answer.status_code == 200:
-                told = parse(answer.content, "an answer of another node")
-                return Answer(canonical(told["reply"]), bool(told["replayed"]))
-            if answer.headers.get("content-type") == "application/onefold-fault+json":
-                return fault_of(answer.content)
-        except (OnefoldError, KeyError, TypeError):
-            return Ambiguous()
-        # A proxy's page, or a server that refused before it read anything of it.
-        return NotReached() if answer.status_code in (401, 403, 404, 421, 429, 503) else Ambiguous()
+        return await self._peer(url).ask(sent)
 
     async def nudge(self, url: str) -> None:
         """Tell a node that something waits for it in the store. Whether it hears this matters to nobody."""
-        import httpx2
-
-        try:
-            await self._post(url, NUDGE, b"{}", NUDGE_S)
-        except (httpx2.HTTPError, httpx2.InvalidURL):
-            return
+        with suppress(OSError, ValueError):
+            await self._peer(url).post(NUDGE, b"{}", 0, lambda n, told: None, NUDGE_S)
 
     async def close(self) -> None:
-        client, self._client = self._client, None
-        if client is not None:
-            await client.aclose()
+        for peer in self._peers.values():
+            peer.close()
+        self._peers.clear()
 
-    async def _post(self, url: str, path: str, body: bytes, read_s: float) -> httpx2.Response:
-        import httpx2
+    def _peer(self, url: str) -> _Peer:
+        peer = self._peers.get(url)
+        if peer is None:
+            peer = self._peers[url] = _Peer(url, lambda path, body: signature(self._secret, self._now(), path, body))
+        return peer
 
-        if self._client is None:
-            limits = httpx2.Limits(max_connections=256, max_keepalive_connections=64)
-            self._client = httpx2.AsyncClient(trust_env=False, follow_redirects=False, limits=limits)
-        headers = {"content-type": "application/json", SIGNED: signature(self._secret, self._now(), path, body)}
-        timeout = httpx2.Timeout(read_s, connect=CONNECT_S, pool=CONNECT_S)
-        return await self._client.post(url.rstrip("/") + path, content=body, headers=headers, timeout=timeout)
+
+class _Peer:
+    """One node, and the turns that wait for a connection to it."""
+
+    def __init__(self, url: str, sign: Callable[[str, bytes], str]) -> None:
+        self._url = url
+        self._sign = sign
+        self._waiting: deque[tuple[bytes, asyncio.Future[Told]]] = deque()
+        self._free: list[Connection] = []
+        self._all: set[Connection] = set()
+        self._sending: set[asyncio.Task[None]] = set()
+        self._due = False
+
+    async def ask(self, sent: Sent) -> Told:
+        if len(self._waiting) >= WAITING:
+            return NotReached()
+        loop = asyncio.get_running_loop()
+        heard: asyncio.Future[Told] = loop.create_future()
+        self._waiting.append((canonical(sent.to_json()), heard))
+        if not self._due:
+            self._due = True
+            loop.call_soon(self._go)
+        return await heard
+
+    async def post(
+        self, path: str, body: bytes, count: int, heard: Callable[[int, Told], None], within_s: float
+    ) -> None:
+        """One request. Raises: OSError, ValueError, TimeoutError where no connection could be made."""
+        connection = await self._connected()
+        try:
+            await connection.send(request(self._url, path, self._sign(path, body), body), body, count, heard, within_s)
+        finally:
+            if connection.over:
+                self._all.discard(connection)
+            else:
+                self._free.append(connection)
+
+    def close(self) -> None:
+        for task in self._sending:
+            task.cancel()
+        for connection in tuple(self._all):
+            connection.drop()
+
+    def _go(self) -> None:
+        """Send what waits: all that is there goes in one request, while there are connections for more."""
+        self._due = False
+        while self._waiting and len(self._sending) < LINES:
+            turns = [self._waiting.popleft() for _ in range(min(len(self._waiting), AT_ONCE))]
+            task = asyncio.get_running_loop().create_task(self._send(turns), name="onefold turns")
+            self._sending.add(task)
+            task.add_done_callback(self._sent)
+
+    def _sent(self, task: asyncio.Task[None]) -> None:
+        self._sending.discard(task)
+        self._go()
+
+    async def _send(self, turns: Sequence[tuple[bytes, asyncio.Future[Told]]]) -> None:
+        def heard(n: int, told: Told) -> None:
+            future = turns[n][1]
+            if not future.done():
+                future.set_result(told)
+
+        otherwise: Told = NotReached()
+        try:
+            body = b"[%b]" % b",".join(turn for turn, _ in turns)
+            await self.post(PATH, body, len(turns), heard, READ_S)
+        except (OSError, ValueError):
+            pass  # no connection: certainly not sent
+        except asyncio.CancelledError:
+            otherwise = Ambiguous()
+            raise
+        finally:
+            for n in range(len(turns)):
+                heard(n, otherwise)
+
+    async def _connected(self) -> Connection:
+        while self._free:
+            connection = self._free.pop()
+            if not connection.over:
+                return connection
+            self._all.discard(connection)
+        connection = await Connection.open(self._url)
+        self._all.add(connection)
+        return connection

@@ -18,9 +18,10 @@ from onefold.fleet.mailbox import MAIL, letter, posting
 from onefold.fleet.ownership import NodeRow
 from onefold.fleet.wire import Answer, Sent
 from onefold.host.clock import Clock
+from onefold.host.connection import Ambiguous, NotReached
 from onefold.host.deciding import Deciding
 from onefold.host.membership import Membership
-from onefold.host.peers import Ambiguous, NotReached, Peers
+from onefold.host.peers import Peers
 from onefold.kernel.blob import pointed
 from onefold.kernel.tables import ACTOR, TURN
 from onefold.node.node import Decide, Node
@@ -101,12 +102,12 @@ class Router:
             peer = self._membership.standing.node_of(sent.at)
             if peer is not None and peer.name != self._membership.name:
                 if self._by_mail[sent.at] or peer.url is None or missed >= TRIES:
-                    return await self._by_letter(sent, until, peer)
+                    return await self._by_letter(sent, peer)
                 answer = await self._peers.ask(peer.url, sent)
                 if isinstance(answer, Answer):
                     return answer
                 if isinstance(answer, Ambiguous):
-                    return await self._by_letter(sent, until, peer)
+                    return await self._by_letter(sent, peer)
                 if isinstance(answer, OwnedElsewhere):
                     elsewhere = answer
                 elif isinstance(answer, OnefoldError):
@@ -166,13 +167,13 @@ class Router:
 
     # --- as a letter --------------------------------------------------------------------------------
 
-    async def _by_letter(self, sent: Sent, until: int, peer: NodeRow) -> Answer:
+    async def _by_letter(self, sent: Sent, peer: NodeRow) -> Answer:
         """Put it into the actor's box, and wait for its turn. Raises: KeyConflict, Busy, OutcomeUnknown."""
         self._by_mail[sent.at] += 1
         try:
             await self.post(sent, sender=f"node {self._membership.name}")
             self.tell(peer)
-            return await self._reply(sent, until)
+            return await self._reply(sent, self._clock.now() + LEASES * self._membership.lease.ms)
         finally:
             self._by_mail[sent.at] -= 1
             if not self._by_mail[sent.at]:

@@ -8,21 +8,24 @@ and fro.
 
 from __future__ import annotations
 
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Sequence
 from typing import Any, Final
 
-from onefold.fleet.wire import NUDGE, PATH, SIGNED, answered, is_signed, refused, sent_of
+from onefold.fleet.wire import NUDGE, PATH, SIGNED, Sent, answered, is_signed, refused, sents_of
 from onefold.fleet.words import Member
 from onefold.serve import bodies
 from onefold.serve.door import Host
 from onefold.serve.door_fleet import FleetVerbs
+from onefold.serve.problems import Unexpected
 from onefold.serve.routes import NO_STORE, Answer, Ask, Route, answer
-from onefold.terms.codec import parse
 from onefold.terms.errors import BadSignature, OnefoldError, UnknownName
 from onefold.terms.instant import down, text
 
 LOOK: Final = frozenset({"read", "operate"})
-FAULT: Final = (b"content-type", b"application/onefold-fault+json")
-OK: Final = (b"content-type", b"application/json")
+LINES: Final = (b"content-type", b"application/x-ndjson")
+log = logging.getLogger("onefold.fleet")
 
 
 class Fleet:
@@ -39,13 +42,26 @@ class Fleet:
         ]
 
     async def turn(self, ask: Ask) -> Answer:
-        """The reply, or the fault in a form from which the other node makes the same one. Raises: BadSignature."""
-        raw = await self._signed(ask, PATH)
+        """A line a turn, each as soon as it is there: the reply, or the fault in a form from which the other node makes the
+        same one. Raises: BadSignature, BadArguments.
+        """
+        sents = sents_of(await self._signed(ask, PATH))
+        if len(sents) == 1:
+            return Answer(200, await self._line(0, sents[0]), (LINES, NO_STORE))
+        return Answer(200, headers=(LINES, NO_STORE), stream=self._lines(sents))
+
+    async def _lines(self, sents: Sequence[Sent]) -> AsyncIterator[bytes]:
+        for line in asyncio.as_completed([self._line(n, sent) for n, sent in enumerate(sents)]):
+            yield await line
+
+    async def _line(self, n: int, sent: Sent) -> bytes:
         try:
-            told = await self._fleet.received(sent_of(raw))
+            return answered(n, await self._fleet.received(sent))
         except OnefoldError as fault:
-            return Answer(fault.status, refused(fault), (FAULT, NO_STORE))
-        return Answer(200, answered(parse(told.reply), replayed=told.replayed), (OK, NO_STORE))
+            return refused(n, fault)
+        except Exception as fault:  # the door: one turn that raises must not keep its neighbours' answers back
+            log.exception("a turn of %s %s that another node sent raised", sent.at.kind, sent.at.key)
+            return refused(n, Unexpected(type(fault).__name__, PATH))
 
     async def nudge(self, ask: Ask) -> Answer:
         """Look into the store: something of this node's is new there."""

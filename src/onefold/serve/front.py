@@ -189,7 +189,8 @@ class Front:
             await send({"type": "http.response.body", "body": b"" if scope["method"] == "HEAD" else answer.body})
             return
         try:
-            await bodies.read(scope, receive)
+            if scope["method"] == "GET":
+                await bodies.read(scope, receive)  # whoever streams what was posted has read it
             await self.waits.on(_pour(answer.stream, send), receive)
         except bodies.ClientGone:
             return
