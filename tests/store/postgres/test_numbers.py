@@ -92,6 +92,19 @@ async def test_what_comes_next_is_above_a_number_that_was_read_and_skips_none_tw
     assert len(set(given)) == len(given)
 
 
+async def test_others_are_given_numbers_while_a_history_of_another_process_is_caught_up_with() -> None:
+    sequence = Sequence()
+    numbers = await numbers_of(sequence)
+    sequence.next += 100 * BLOCK
+    sequence.slow = asyncio.Event()
+    raising = asyncio.create_task(numbers.above("turn", 50 * BLOCK))
+    await turns(3)
+    assert numbers.mint("turn") < 50 * BLOCK
+    sequence.slow.set()
+    await raising
+    assert numbers.mint("turn") > 50 * BLOCK
+
+
 async def test_a_block_that_was_on_its_way_before_another_process_took_its_own_is_not_used_above_it() -> None:
     sequence = Sequence()
     one = await numbers_of(sequence)

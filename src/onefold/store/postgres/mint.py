@@ -32,7 +32,6 @@ class Numbers:
         self._fetch = fetch
         self._blocks: dict[str, deque[range]] = {}
         self._wants: dict[str, int] = {}
-        self._last: dict[str, int] = {}
         self._coming: dict[str, asyncio.Task[None]] = {}
 
     def mint(self, table: str) -> int:
@@ -67,21 +66,22 @@ class Numbers:
                 self._wants[table] = min(self._wants[table], MOST)
                 return
             if tried == 2:  # what was on its way when it was read has come: somebody wrote a number that nobody minted
-                gap = max(0, number - self._last[table]) // BLOCK
+                gap = max(0, number - self._blocks[table][-1].stop) // BLOCK if self._blocks[table] else 0
                 self._wants[table] = min(_FARTHEST, gap + AHEAD)
             self._more(table)
             await asyncio.shield(self._coming[table])
         raise StoreUnavailable(STORE, "the numbers for its rows ran out before new ones arrived")
 
     def _raised(self, table: str, number: int) -> bool:
-        """Let go of what is not above it. Returns: whether anything is left."""
+        """Let go of what is not above it, once something is: until then, others are given what there is."""
         blocks = self._blocks[table]
-        while blocks and blocks[0].start <= number:
+        if not blocks or blocks[-1].stop - 1 <= number:
+            return False
+        while blocks[0].start <= number:
             block = blocks.popleft()
-            self._last[table] = block.stop
             if block.stop - 1 > number:
                 blocks.appendleft(range(number + 1, block.stop))
-        return bool(blocks)
+        return True
 
     def behind(self, table: str, number: int) -> bool:
         """Whether the next number would not be above this one."""
