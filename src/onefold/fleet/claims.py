@@ -129,16 +129,17 @@ class _Locked:
 
 
 def _locked(name: str, slot: str | None) -> Any:
-    """What a change of a name goes by, its own rows locked to the end of the body."""
-    yield (Append(LEASE, [(name, FOR_EVER, 0)]),)
+    """What a change of a name goes by, its own rows locked to the end of the body: they are made where they are not there
+    yet, since nothing else would keep the name from being taken meanwhile."""
     names = [name, *([slot] if slot is not None else [])]
     keys: list[Row] = [(key,) for key in names]
+    yield Append(LEASE, [(name, FOR_EVER, 0)]), Append(OWNER, [(key, NOBODY, 0, 0) for key in names])
     ((lease,), found, nodes) = yield (
         Cas(LEASE, [((name,), {}, {"asked": DbNow()})]),
         Query(OWNER, on=("name",), keys=keys, lock="update", order=("name",)),
         Query(NODE),
     )
-    rows = {key: OwnerRow(key, NOBODY, 0, 0) for key in names} | {row[0]: OwnerRow.of(row) for row in found}
+    rows = {row[0]: OwnerRow.of(row) for row in found}
     return _Locked(rows, {row[0]: NodeRow.of(row) for row in nodes}, int(lease[1]), int(lease[2]))
 
 

@@ -3,7 +3,8 @@
 For: joining, renewing, closing a node that lapsed, taking names that nobody alive owns, handing names over. Pure: each
 is a transaction body.
 Never: compares times in a commit of an actor; reads a clock (the store's own is asked within the body).
-Was wrong once: lease and epoch in one row. Renewing it waited for every commit that had read it, and they for it.
+Was wrong once: lease and epoch in one row. Renewing it waited for every commit that had read it, and they for it. And a
+lock on a row that was not there: two processes that joined under a new name at one moment had the same life.
 
     node    one row a process: which incarnation lives, and until when; written often, read by no commit
     owner   one row a name: `slot/17`, or one actor; which node has it under which epoch; read by commits, written seldom
@@ -178,11 +179,11 @@ def joining(name: str, url: str | None, lease_ms: int, slots: int) -> Body[Joine
     """A new life of this node. An earlier one of the same name is over from now on: what it owns is nobody's."""
 
     def body() -> Any:
-        met, actors = yield Query(NODE, on=("name",), keys=[(name,)], lock="update"), Query(ACTOR, limit=1)
+        yield (Append(NODE, [(name, 0, 0, CLOSED, None, 0)]),)  # a row that is not there yet cannot be locked
+        (known,), actors = yield Query(NODE, on=("name",), keys=[(name,)], lock="update"), Query(ACTOR, limit=1)
         # Actors from before there was a fleet have the slots that a store has by default.
         (split,) = yield (Append(SPLIT, [("slots", SLOTS if actors else slots)]),)
-        known = NodeRow.of(met[0]) if met else None
-        incarnation = 1 if known is None else known.incarnation + 1
+        incarnation = NodeRow.of(known).incarnation + 1
         _, ((after,)) = yield (
             Put(NODE, [(name, incarnation, 0, LIVE, url, 0)]),
             Cas(NODE, [((name,), {}, {"until": DbNow(lease_ms), "since": DbNow()})]),
