@@ -164,12 +164,21 @@ def sets(taken: Measured, size: Size, parts: Sequence[str], failed: Gaps) -> tup
     return found, checks
 
 
-def nodes(taken: Measured, size: Size, parts: Sequence[str], failed: Gaps) -> list[honesty.Check]:
+def nodes(taken: Measured, size: Size, parts: Sequence[str], failed: Gaps) -> tuple[Profiles, list[honesty.Check]]:
     """Several processes on one Postgres, and the counts that they leave."""
+    found: Profiles = {}
     checks: list[honesty.Check] = []
+
+    def look(child: Child, workload: str, callers: int) -> None:
+        row = f"a routed turn, {callers} caller{'s' if callers > 1 else ''}: the node that asks"
+        try:
+            found[row] = profiles.look(child, workload, callers, size.profiled_s)
+        except (Failed, Missing) as fault:
+            failed[f"profile of {row}"] = str(fault)
+
     for part, measure in (
         ("processes", partial(sharing.processes, size.rounds, size.seconds, failed)),
-        ("routed", partial(sharing.routed, size.rounds, size.seconds)),
+        ("routed", partial(sharing.routed, size.rounds, size.seconds, look)),
     ):
         if part in parts:
             try:
@@ -186,7 +195,7 @@ def nodes(taken: Measured, size: Size, parts: Sequence[str], failed: Gaps) -> li
             checks.append(check)
         except (Failed, Missing) as fault:
             failed[f"takeover, lease {lease_s:g} s"] = str(fault)
-    return checks
+    return found, checks
 
 
 def falling_short(table: Sequence[Line], children: Mapping[str, Child], size: Size, failed: Gaps) -> Profiles:
@@ -280,9 +289,11 @@ def main() -> int:
             fans(taken, size, failed)
         rest(taken, size, parts, failed)
         found.update(slow_scenes(lines(taken), size, failed))
-        looked, checks = sets(taken, size, parts, failed)
-        found.update(looked)
-        checks += nodes(taken, size, parts, failed)
+        checks = []
+        for measure in (sets, nodes):
+            looked, held = measure(taken, size, parts, failed)
+            found.update(looked)
+            checks += held
         checks += truths(failed) if "honesty" in parts else []
     except Missing as missing:
         print(missing, file=sys.stderr)

@@ -66,6 +66,10 @@ def _opening(taken: Measured, rounds: int, *, quick: bool) -> str:
         "- Contenders that are not measured stand still (SIGSTOP). HTTP is driven by one thread of wrk on the same "
         "cores. In process means `deliver_raw`: the event parsed, checked, folded with a fact, an owed row on a port "
         "that confirms, a wake, and answered after the commit was synced.\n"
+        "- A turn of a cell is a method that adds one to a field, answered after its commit, under a key that the door "
+        "makes. Beside it: one SQL statement of a durable object behind its output gate; get and set of a virtual object; "
+        "a workflow of one transaction of DBOS, called in process from threads. Koru's figures are its own, of another "
+        "machine and without a sync: they are bounds, and no ratio is made of them.\n"
     )
     if quick:
         text += "\n**A quick run: it shows that everything works. Its figures are no measurement.**\n"

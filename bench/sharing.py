@@ -11,7 +11,7 @@ from __future__ import annotations
 import gc
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from bench import places
@@ -82,8 +82,10 @@ def _held(checks: dict[str, Check], what: str, answered: int, there: int) -> Non
         checks[what] = counted(what, answered, there)
 
 
-def routed(rounds: int, seconds: float) -> tuple[Rounds, list[Check]]:
-    """Turns of cells of node b: asked on node a, and on b itself, in turns. Raises: Missing."""
+def routed(rounds: int, seconds: float, look: Callable[[Child, str, int], None]) -> tuple[Rounds, list[Check]]:
+    """Turns of cells of node b: asked on node a, and on b itself, in turns. look: is shown node a when all is counted.
+    Raises: Failed, Missing.
+    """
     taken, checks = Rounds(), dict[str, Check]()
     with postgres(scratch("routed")) as server, started(server, 2) as (a, b):
         a.ask("pick", ACTORS, 1)
@@ -94,6 +96,8 @@ def routed(rounds: int, seconds: float) -> tuple[Rounds, list[Check]]:
         answered = sum(taken.answered.values())
         there = sum(b.ask("tallies", 0, 1)["counts"])
         _held(checks, "routed: counts of both ways read back", answered, there)
+        for callers in (ROUTED[0], ROUTED[-1]):
+            look(a, "there", callers)
     return taken, list(checks.values())
 
 
