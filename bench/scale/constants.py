@@ -55,7 +55,8 @@ class Costs:
     read_us: float = told(140, "us of server", "an actor read back, by itself")
     read_ms: float = told(0.44, "ms", "the same, for whoever waits for it")
     resident_bytes: float = told(1_100, "B of memory", "a small actor that is resident")
-    score_us: float = told(0.54, "us of a node", "the score of one node for one slot")
+    score_us: float = told(0.54, "us of a node", "the score of one node for one slot, reckoned once")
+    best_us: float = told(0.06, "us of a node", "each score looked at to find the highest")
 
 
 @dataclass(frozen=True, slots=True)

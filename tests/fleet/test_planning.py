@@ -31,7 +31,7 @@ from onefold.fleet.ownership import (
     taking,
     telling,
 )
-from onefold.fleet.planning import Plan, plan, staying, wishes
+from onefold.fleet.planning import Plan, plan, score, staying, wishes
 from onefold.kernel.tables import KERNEL
 from onefold.store.contract import Body, Done, Query
 from onefold.store.memory import MemoryWorld
@@ -67,6 +67,11 @@ def test_a_node_that_leaves_moves_what_it_had_and_nothing_else(nodes: frozenset[
 def test_a_node_that_joins_takes_from_others_and_moves_nothing_between_them(nodes: frozenset[str], new: str) -> None:
     before, after = wishes(nodes - {new}, NAMES), wishes(nodes | {new}, NAMES)
     assert {after[name] for name in before if before[name] != after[name]} <= {new}
+
+
+@given(fleets)
+def test_who_is_wanted_has_the_highest_score(nodes: frozenset[str]) -> None:
+    assert wishes(nodes, NAMES) == {name: max(nodes, key=lambda one: score(one, name)) for name in NAMES}
 
 
 def test_nobody_is_wanted_where_nobody_is() -> None:
