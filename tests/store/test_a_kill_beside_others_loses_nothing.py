@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import subprocess
+from contextlib import ExitStack
 from itertools import islice
 from pathlib import Path
 
 from onefold.store.contract import Append, Query
 from tests.store.child import child
-from tests.store.company import does, history, world_of
+from tests.store.company import does, history, sizes, world_of
 from tests.store.tables import OWED, SCHEMA, TASK, TURN
 
 EVENTS = 400
@@ -86,3 +87,19 @@ async def test_all_of_them_killed_lose_nothing(tmp_path: Path) -> None:
         acknowledged |= {int(line) for line in said if line.isdecimal()}
         there = await counted(tmp_path, acknowledged, shared=life != 1)
         assert len(there) >= len(acknowledged) > 60 * life
+
+
+async def test_processes_that_open_a_new_folder_at_once_make_it_once(tmp_path: Path) -> None:
+    with ExitStack() as all_of_them:
+        processes = [all_of_them.enter_context(child("hold", tmp_path / "new", "shared")) for _ in range(4)]
+        assert [told(process, 1) for process in processes] == [["open"]] * 4
+        world = world_of(tmp_path / "new")
+        space = await world.open("main", [SCHEMA])
+        await does(space, Append(TASK, [(1, "a", None, None, None)]))
+        for process in processes[:2]:
+            process.kill()
+        for process in processes:
+            process.communicate()
+        await does(space, Append(TASK, [(2, "a", None, None, None)]))
+        await world.close()
+    assert "main.db-wal" not in sizes(tmp_path / "new")

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import apsw
 import pytest
 
+from onefold.store.batch import commit
 from onefold.store.contract import Append, Done, Query, Refused, Remove
+from onefold.store.lane import Single
 from onefold.store.sqlite import SqliteWorld, chain, connect, wal
 from onefold.store.sqlite.checkup import checkup
 from onefold.store.sqlite.mint import BLOCK
+from onefold.store.sqlite.seats import SharedSidecar
 from onefold.store.sqlite.space import SqliteSpace
 from onefold.terms.errors import StoreLocked, StoreRolledBack, StoreUnavailable
 from onefold.testing.faulty_disk import FaultyDisk
@@ -269,6 +275,33 @@ async def test_what_any_of_them_acknowledged_is_missed(tmp_path: Path, ends: str
     for shared in (later != "shared", later == "shared"):
         world = world_of(tmp_path, shared=shared)
         await does(await world.open("main", [SCHEMA]), Append(SENT, [(shared, "k", b"")]))
+        await world.close()
+
+
+async def test_what_others_check_in_while_one_waits_to_open_is_no_loss(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The main file's first page is another one by the time that it is compared."""
+    worlds = [world_of(tmp_path) for _ in range(2)]
+    one = await worlds[0].open("main", BOTH)
+    turn_of, loop, waited = SharedSidecar.turn, asyncio.get_running_loop(), list[int]()
+
+    @contextmanager
+    def waiting(self: SharedSidecar, *, wait: bool) -> Iterator[bool]:
+        if wait and not waited:
+            for number in range(50):
+                waited.append(number)
+                row = (number, "a" * 3_000, None, None, None)
+                commit(one.engine, [Single(writing(Append(TASK, [row])), loop.create_future())])
+            one.engine.file.checkpoint()
+        with turn_of(self, wait=wait) as mine:
+            yield mine
+
+    with monkeypatch.context() as patch:
+        patch.setattr(SharedSidecar, "turn", waiting)
+        other = await worlds[1].open("main", BOTH)
+    assert len((await other.look(Query(TASK)))[0]) == len(waited) == 50
+    for world in worlds:
         await world.close()
 
 

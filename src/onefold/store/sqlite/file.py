@@ -63,6 +63,7 @@ class File:
         self._inode: tuple[int, int] | None = None
         self._wal_inode: tuple[int, int] | None = None
         self._beside_gone = False
+        self._compares = True  # whether what the file holds is compared with the mark when it is opened
         self._checks = 0
         self._names = False  # whether the names of the file and its WAL are sure to survive
 
@@ -81,6 +82,7 @@ class File:
         self._pid = os.getpid()
         try:
             if self._sidecar is None:
+                self._compares = not self.options.accept_rollback
                 kind = SharedSidecar if self.options.shared else Sidecar
                 self._sidecar = kind(
                     f"{self.path[:-3]}.mark", self.name, self.options.node, self.options.clock(), self.options.disk
@@ -123,10 +125,11 @@ class File:
                 conn.close(True)
         self.conn = self._own = self.db = None
         if self._sidecar is not None:
-            self._sidecar.marks = []
+            self._compares = False
 
     def _connect(self, sidecar: Sidecar | SharedSidecar, fill: Callable[[Mark | None], bytes]) -> None:
-        before = None if self.options.accept_rollback else highest(sidecar.marks)
+        marks = sidecar.marks() if self._compares else []
+        before = highest(marks)
         if before is not None and not os.path.exists(self.path):
             raise StoreRolledBack(self.name, before.top, 0)
         there, left = _size(self.path), _size(f"{self.path}-wal")
@@ -142,9 +145,8 @@ class File:
         started = boot()
         if before is not None and before.boot == started and before.front not in (0, self._front(conn)):
             raise StoreRolledBack(self.name, before.top, 0)
-        sure = [mark for mark in sidecar.marks if not options.lossy or mark.boot == started]
         self.begin()
-        id = fill(None if before is None else highest(sure))
+        id = fill(highest([mark for mark in marks if not options.lossy or mark.boot == started]))
         if left:
             self._write_wal_again()
         self.db.execute("commit")

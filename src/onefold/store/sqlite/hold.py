@@ -70,13 +70,16 @@ class Sidecar:
             except BlockingIOError:
                 raise StoreLocked(space, _holders(path, os.pread(fd, HEAD, 0))) from None
             self._left = seats(path)
-            self.marks = [mark for mark in (read(fd), *map(read_at, self._left)) if mark is not None]
             disk.write(fd, described(node, now_ms), 0)
         except BaseException:
             os.close(fd)
             raise
         self._fd = fd
         self._front = self._top = self._commits = 0
+
+    def marks(self) -> list[Mark]:
+        """What it says and, where several had the file before, what their seats say."""
+        return marks(self._fd, self.path)
 
     def settle(self, id: bytes, boot: bytes, *, anew: bool) -> None:
         """From now on the mark is written for this store, during this start of the machine."""
@@ -192,12 +195,17 @@ def read(fd: int) -> Mark | None:
     return _read(os.pread(fd, WHOLE, HEAD))
 
 
-def highest(marks: Sequence[Mark]) -> Mark | None:
+def marks(fd: int, path: str) -> list[Mark]:
+    """What the mark says, first, and each of the seats beside it."""
+    return [mark for mark in (read(fd), *map(read_at, seats(path))) if mark is not None]
+
+
+def highest(said: Sequence[Mark]) -> Mark | None:
     """What all of them say together: the first one's page, the most that any acknowledged."""
-    if not marks:
+    if not said:
         return None
-    same = [mark for mark in marks if mark.id == marks[0].id]
-    return replace(marks[0], top=max(mark.top for mark in same), commits=max(mark.commits for mark in same))
+    same = [mark for mark in said if mark.id == said[0].id]
+    return replace(said[0], top=max(mark.top for mark in same), commits=max(mark.commits for mark in same))
 
 
 def read_at(path: str) -> Mark | None:

@@ -4,7 +4,7 @@ For: `<space>.mark`, held shared, with what the main file's first page was like;
 process holds one alone: who it is, and how far it acknowledged. Whose turn it is with the log, by a lock of the folder.
 Never: lets in who wants the file alone, or comes in beside them; writes another's seat while they live.
 Was wrong once: one mark that all wrote. A commit's was written over by the one before it, and what was acknowledged
-last was not missed.
+last was not missed. And a mark that was read before one's turn: what others checked in meanwhile looked like a loss.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from onefold.store.sqlite.hold import (
     Mark,
     described,
     holder_of,
+    marks,
     read,
-    read_at,
     seated,
     seats,
     written,
@@ -50,7 +50,6 @@ class SharedSidecar:
                 raise StoreLocked(space, holder_of(os.pread(self._all, HEAD, 0)))
             self._folder = self._keep(os.open(os.path.dirname(path), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC))
             self._mine, self.seat = self._sit()
-            self.marks = [mark for mark in (read(self._all), *map(read_at, seats(path))) if mark is not None]
             disk.write(self._all, BLANK, 0)  # whoever had it alone does no more
             disk.write(self._mine, described(node, now_ms), 0)
         except BaseException:
@@ -59,6 +58,10 @@ class SharedSidecar:
         self._front = self._top = self._commits = 0
         self._noted = True  # whether the mark of all knows what this seat's does
         self._looked = False
+
+    def marks(self) -> list[Mark]:
+        """What it says and what the seats say, ours of before too. In one's turn: whoever checks in changes it."""
+        return marks(self._all, self.path)
 
     def settle(self, id: bytes, boot: bytes, *, anew: bool) -> None:
         """From now on the marks are written for this store, during this start of the machine. `anew`: whatever they
