@@ -27,6 +27,7 @@ FOR_OTHERS = (
     "/openapi.json",
     "/metrics",
     "/fleet/turns",
+    "/fleet/look",
     "/fleet/nudge",
     "/tools/{name}",
     "/hooks/{name}",

@@ -70,6 +70,7 @@ FLEET = Schema(
 
 LIVE, LEAVING, CLOSED = "live", "leaving", "closed"
 NOBODY: Final = ""
+SPACE: Final = "space/"
 EPOCHS: Final = 1 << 32
 """Epochs of one history of the store. After a restore or a promotion they go on above all that were ever given."""
 
@@ -136,6 +137,11 @@ class Seen:
 
 def slot_name(slot: int) -> str:
     return f"slot/{slot}"
+
+
+def space_name(space: str) -> str:
+    """The name by which a space is owned whose file one process has for itself."""
+    return SPACE + space
 
 
 def actor_name(at: ActorId) -> str:

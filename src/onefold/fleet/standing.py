@@ -9,8 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
+from onefold.fleet.abroad import Abroad, Asking
 from onefold.fleet.ownership import (
     NOBODY,
+    SPACE,
     Me,
     NodeRow,
     OwnerRow,
@@ -18,21 +20,24 @@ from onefold.fleet.ownership import (
     actor_name,
     guarded,
     slot_name,
+    space_name,
 )
 from onefold.node.owning import Hold
-from onefold.store.contract import Query, Row
+from onefold.store.contract import Query, Row, Space
+from onefold.terms.codec import Json
 from onefold.terms.errors import OwnedElsewhere
 from onefold.terms.ids import SLOTS, ActorId, slot_of
 
 
 class Standing:
-    """One node's. `left_ms` says how much of its lease is left, by a clock that counts sleep; `apart` names the space
-    that has an actor of this kind for itself, where a file is one process's.
+    """One node's. `left_ms` says how much of its lease is left, by a clock that counts sleep; `apart`: kinds whose space,
+    of the same name, is a file that one process has for itself.
     """
 
-    def __init__(self, left_ms: Callable[[], int], apart: Callable[[str], str | None] = lambda kind: None) -> None:
+    def __init__(self, left_ms: Callable[[], int], apart: Collection[str] = ()) -> None:
         self._left_ms = left_ms
-        self._apart = apart
+        self.apart = frozenset(apart)
+        self.ask: Asking = _nobody
         self.slots = SLOTS
         self.me = Me("", 0)
         self.seen = Seen()
@@ -47,13 +52,23 @@ class Standing:
         name = self.name_of(at)
         hold = self._holds.get(name)
         if hold is None or not self.valid(hold):
-            row = self.owner(name)
-            node = None if row is None or row.belongs(self.me) else row.node or None
-            raise OwnedElsewhere(name, node, 0 if hold is None else hold.epoch, 0 if row is None else row.epoch)
+            raise self._elsewhere(name)
         return hold
 
     def valid(self, hold: Hold) -> bool:
         return not hold.over and self._left_ms() > 0
+
+    def abroad(self, space: str) -> Space | None:
+        if space not in self.apart:
+            return None
+        name = space_name(space)
+        hold = self._holds.get(name)
+        return None if hold is not None and self.valid(hold) else Abroad(space, self.ask, lambda: self._elsewhere(name))
+
+    def _elsewhere(self, name: str) -> OwnedElsewhere:
+        hold, row = self._holds.get(name), self.owner(name)
+        node = None if row is None or row.belongs(self.me) else row.node or None
+        return OwnedElsewhere(name, node, 0 if hold is None else hold.epoch, 0 if row is None else row.epoch)
 
     def question(self, holds: Collection[Hold]) -> Query:
         return guarded(hold.name for hold in holds)
@@ -75,14 +90,18 @@ class Standing:
         """The name that an actor is owned by."""
         if self._single and (own := actor_name(at)) in self._single:
             return own
-        return self._apart(at.kind) or slot_name(slot_of(at, self.slots))
+        return space_name(at.kind) if at.kind in self.apart else slot_name(slot_of(at, self.slots))
 
     def owner(self, name: str) -> OwnerRow | None:
         return self.seen.owners.get(name)
 
     def node_of(self, at: ActorId) -> NodeRow | None:
         """The living node that has an actor, as far as is known; None where nobody has."""
-        row = self.owner(self.name_of(at))
+        return self.node_with(self.name_of(at))
+
+    def node_with(self, name: str) -> NodeRow | None:
+        """The same, of a name."""
+        row = self.owner(name)
         if row is None or not self.seen.alive(row.node, row.incarnation):
             return None
         return self.seen.nodes[row.node]
@@ -170,10 +189,14 @@ class Standing:
         if hold is not None and hold.epoch == row.epoch and not hold.over:
             return False
         self._drop(row.name)
-        self._holds[row.name] = Hold(row.name, row.epoch, fenced=not row.name.startswith("space/"))
+        self._holds[row.name] = Hold(row.name, row.epoch, fenced=not row.name.startswith(SPACE))
         return True
 
     def _drop(self, name: str) -> None:
         hold = self._holds.pop(name, None)
         if hold is not None:
             hold.over = True
+
+
+async def _nobody(space: str, queries: Json) -> Json:
+    raise OwnedElsewhere(space_name(space), None, 0, 0)

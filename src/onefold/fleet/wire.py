@@ -23,6 +23,7 @@ from onefold.terms.ids import ActorId, check_text, principal_of, principal_text
 from onefold.terms.turns import OutOfTime, TurnFailed, failed
 
 PATH: Final = "/fleet/turns"
+LOOK: Final = "/fleet/look"
 NUDGE: Final = "/fleet/nudge"
 SIGNED: Final = "onefold-signature"
 FRESH_S: Final = 300  # how old a signature may be: clocks of two machines differ, and each turn counts once anyway

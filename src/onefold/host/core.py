@@ -41,8 +41,9 @@ from onefold.node.blobs import Blobs, Noted
 from onefold.node.home import Home
 from onefold.node.node import Decide, Node
 from onefold.node.resident import Resident
+from onefold.node.sweeping import committed
 from onefold.reflex.tables import LEDGER
-from onefold.store.contract import AuthorSpace, Query, Row, Schema, Table, World
+from onefold.store.contract import AuthorSpace, Query, Remove, Row, Schema, Space, Table, World
 from onefold.store.folder import Folder as Files
 from onefold.terms.codec import digest
 from onefold.terms.errors import BadArguments, Fault, OnefoldError
@@ -112,15 +113,22 @@ def asking(world: World, space: str) -> Callable[[Query], Awaitable[Sequence[Row
 class Place:
     """One space as the driver sees it: asked at rest, without being opened."""
 
-    def __init__(self, home: Home, world: World) -> None:
+    def __init__(self, home: Home, world: World, abroad: Callable[[str], Space | None]) -> None:
         self.name = home.name
+        self._abroad = abroad
         self.kinds: Sequence[str] = home.kinds
         self.home = home
         self._world = world
 
     async def look(self, query: Query) -> Sequence[tuple[object, ...]]:
-        answers = await self._world.soonest(self.name, query)
+        abroad = self._abroad(self.name)
+        answers = await (self._world.soonest(self.name, query) if abroad is None else abroad.look(query))
         return answers[0] if answers else ()
+
+    @property
+    def here(self) -> bool:
+        """Whether no other process has its file."""
+        return self._abroad(self.name) is None
 
 
 class Core:
@@ -159,7 +167,7 @@ class Core:
         self.blobs: dict[str, Blobs] = {}
         self.noted = Noted()
         self.singles: Callable[[], Sequence[ActorId]] = tuple  # actors owned apart from their slots
-        self.driver = Driver(clock, self.node, lambda: self.places, self.ours, self._apart)
+        self.driver = Driver(clock, self.node, self._places_here, self.ours, self._apart)
         self.postman = Postman(clock, partial(self.space, MAIN), self._carried, self.ours, self._apart)
         self.closing: list[Callable[[], Awaitable[None]]] = []  # what runs beside, and must end before the store does
         self.last: list[Callable[[], Awaitable[None]]] = []  # once nothing is on its way any more
@@ -191,13 +199,7 @@ class Core:
             if ready is not None:
                 await ready(space)
             self.spaces[name] = space
-            blobs = self.blobs[name] = Blobs(
-                space,
-                self.clock.now,
-                files_of(self.config, name, self.point),
-                filed=self.config.blobs == "files",
-                noted=self.noted,
-            )
+            blobs = self.blobs[name] = self._blobs(name, space)
             folder = Folder(self.ports, lambda: space.mint(TURN), lambda: space.mint(OWED), digest, blobs, counted)
             if LEDGER in schemas:
                 folder.publisher = publisher(space)
@@ -206,18 +208,45 @@ class Core:
                 folder.alerts = Alerts(self.config.alerts, name, lambda: space.mint(OWED), write)
             return space, folder
 
-        place = Place(self.node.keep(name, opening, modules, beside, resting, counted), self.world)
+        place = Place(self.node.keep(name, opening, modules, beside, resting, counted), self.world, self.abroad)
         self.places.append(place)
         self.at[name] = place
 
+    def _blobs(self, name: str, space: Space) -> Blobs:
+        files = files_of(self.config, name, self.point)
+        return Blobs(space, self.clock.now, files, filed=self.config.blobs == "files", noted=self.noted)
+
     async def space(self, name: str) -> AuthorSpace:
-        """The opened space of one of the kinds kept there."""
+        """The opened space of one of the kinds kept there; where another process has its file, one to look at."""
+        abroad = self.abroad(name)
+        if abroad is not None:
+            return abroad  # type: ignore[return-value]  # it says so itself, of what cannot be done there
         await self.at[name].home.open()
         return self.spaces[name]
+
+    def abroad(self, name: str) -> Space | None:
+        """A space whose file another process has; None for one that is opened here."""
+        return None if self.standing is None else self.standing.abroad(name)
+
+    def let_go(self, name: str) -> None:
+        """Close a space that is another process's now."""
+        place = self.at[name]
+        if place.home.let_go() is not None:
+            self.spaces.pop(name, None)
+            self.blobs.pop(name, None)
+            release = getattr(self.world, "let_go", None)
+            if release is not None:
+                release(name)
+
+    def _places_here(self) -> list[Place]:
+        return [place for place in self.places if place.here]
 
     async def fetch(self, at: ActorId, digest: bytes) -> bytes:
         """The bytes that a row of this actor points at. Raises: BlobDamaged, StoreUnavailable."""
         home = self.node.kind(at.kind).home
+        abroad = self.abroad(home.name)
+        if abroad is not None:
+            return await self._blobs(home.name, abroad).fetch(at.principal, digest)
         await home.open()
         return await self.blobs[home.name].fetch(at.principal, digest)
 
@@ -280,14 +309,19 @@ class Core:
 
     async def _carried(self, mail: Waiting) -> None:
         """One letter as a turn. Its row goes with the turn's commit."""
-        await self.received(boxed(mail.to, mail.event, mail.body), (MAIL, (mail.n,)))
+        sent = boxed(mail.to, mail.event, mail.body)
+        if self.standing is None or mail.to.kind not in self.standing.apart:
+            await self.received(sent, (MAIL, (mail.n,)))
+            return
+        await self.received(sent)  # no commit spans two files: a repeat of the letter finds that its turn is done
+        await committed(await self.space(MAIN), (Remove(MAIL, keys=[(mail.n,)]),), "a letter")
 
     def _apart(self) -> Sequence[ActorId]:
         return self.singles()
 
-    def ours(self) -> Sequence[int] | None:
-        """The slots whose alarms and letters are this process's; None: all there are."""
-        if self.standing is None:
+    def ours(self, space: str = MAIN) -> Sequence[int] | None:
+        """The slots whose alarms and letters in a space are this process's; None: all there are."""
+        if self.standing is None or space in self.standing.apart:
             return None
         held = self.standing.held_slots()
         return held if len(held) < self.standing.slots else None

@@ -67,10 +67,10 @@ class Driver:
         clock: Clock,
         node: Node,
         spaces: Callable[[], Iterable[Where]],
-        slots: Callable[[], Sequence[int] | None] = lambda: None,
+        slots: Callable[[str], Sequence[int] | None] = lambda space: None,
         single: Callable[[], Sequence[ActorId]] = tuple,
     ) -> None:
-        """`slots`: whose alarms are this process's to ring; None: all. `single`: actors beside those."""
+        """`slots`: of a space, whose alarms are this process's to ring; None: all. `single`: actors beside those."""
         self._slots = slots
         self._single = single
         self._clock = clock
@@ -161,7 +161,7 @@ class Driver:
         """Learn when the next alarm of one space is due, and ring all that are. A space at rest is asked once."""
         try:
             while not self._stopping:
-                slots = self._slots()
+                slots = self._slots(where.name)
                 found = await where.look(soonest(where.kinds, slots))
                 if self._said and self._said.pop(f"the alarms of {where.name}", None) is not None:
                     log.warning("the alarms of %s can be read again", where.name)
@@ -204,7 +204,7 @@ class Driver:
         was rung that late.
         """
         self._next[where.name] = now + most  # a commit that arms an earlier one while this asks is heard
-        found = await where.look(due(where.kinds, now + most, AT_ONCE + len(self._left_out), self._slots()))
+        found = await where.look(due(where.kinds, now + most, AT_ONCE + len(self._left_out), self._slots(where.name)))
         for row in found:
             at = int(row[_AT])  # type: ignore[call-overload]
             if at > now and (str(row[_KIND]), row[_ACTOR]) not in self._left_out:

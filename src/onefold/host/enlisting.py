@@ -7,7 +7,7 @@ Was wrong once: the renewal through the world of the app. Where that waited for 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Any
 
@@ -57,6 +57,7 @@ class Enlisted:
             main,
             lambda: core.node,
             incarnation,
+            sorted(self.standing.apart),
         )
         return Fleet(core, membership, Peers(secrets, lambda: self.clock.now() // 1000), incarnation)
 
@@ -70,12 +71,14 @@ class Enlisted:
         return space.transact, world.abandon
 
 
-def enlisted(config: Config, clock: Clock | None, renewing: Callable[[], World]) -> Enlisted | None:
+def enlisted(
+    config: Config, clock: Clock | None, actuators: Collection[str], renewing: Callable[[], World]
+) -> Enlisted | None:
     """None for an app that has its store for itself. Raises: LoadRefused for a store that no fleet can share."""
     if config.node.name is None:
         return None
-    if not on_postgres(config.store):
-        told = "a fleet shares a store on Postgres; name one here, or leave `node.name` out"
+    if config.store == "memory:":
+        told = "a fleet shares a folder or a database; name one here, or leave `node.name` out"
         raise LoadRefused([Finding("store", told)])
     if config.spaces:
         raise LoadRefused([Finding("spaces", "a fleet has all of its spaces in one database; leave them out")])
@@ -84,4 +87,5 @@ def enlisted(config: Config, clock: Clock | None, renewing: Callable[[], World])
         follows = StoreClock()
         follows.follow(lease.now)
         clock = follows
-    return Enlisted(config, clock, lease, Standing(lease.left_ms), renewing)
+    apart = () if on_postgres(config.store) else actuators  # a file of its own belongs to one process
+    return Enlisted(config, clock, lease, Standing(lease.left_ms, apart), renewing)

@@ -12,24 +12,30 @@ import asyncio
 from collections.abc import Collection, Sequence
 from typing import Any
 
+from onefold.actuators.tables import RUNS
 from onefold.fleet import claims
+from onefold.fleet.abroad import read, shown
 from onefold.fleet.mailbox import MAIL, due
 from onefold.fleet.mailbox import parked as parked_mail
-from onefold.fleet.ownership import NODE, OWNER, NodeRow, OwnerRow, actor_name, slot_name
+from onefold.fleet.ownership import NODE, OWNER, NodeRow, OwnerRow, actor_name, slot_name, space_name
 from onefold.fleet.wire import Answer, Sent
 from onefold.fleet.words import Claimed, Contended, Done, Fenced, Free, HeldBy, Member, Owner, Seized
 from onefold.host.caller import Caller
-from onefold.host.core import Core
+from onefold.host.core import MAIN, Core
 from onefold.host.membership import Membership
 from onefold.host.peers import Peers
 from onefold.host.routing import WATCH_MS, Router
+from onefold.kernel.blob import BLOBS
+from onefold.kernel.tables import KERNEL
 from onefold.store.contract import Query
+from onefold.terms.codec import parse
 from onefold.terms.duration import duration_ms
-from onefold.terms.errors import BadArguments, Fault, NotOpen, OwnedElsewhere
+from onefold.terms.errors import BadArguments, Fault, NotOpen, OnefoldError, OwnedElsewhere
 from onefold.terms.ids import ActorId, check_text, slot_of
 from onefold.terms.instant import Instant, moment, text
 
 SHOWN = 1_000
+TRIES, AGAIN_MS = 5, 200  # to find whoever has a file now
 
 
 class Fleet:
@@ -45,6 +51,8 @@ class Fleet:
         self.router.posted = core.postman.post
         core.singles = self.singles
         membership.gained = self._gained
+        membership.lost = self._lost
+        membership.standing.ask = self._asked
         membership.told = self._told
 
     @property
@@ -159,7 +167,7 @@ class Fleet:
         row, slot, at = self._named(name, caller)
         if at is None:
             raise BadArguments([Fault("name", "must be an actor's, like Room/room-7: boxes belong to actors", name)])
-        space = await self._core.space("main")
+        space = await self._core.space(MAIN)
         owners, nodes = await space.look(Query(OWNER, on=("name",), keys=[(row,), (slot,)]), Query(NODE))
         rows = {each[0]: OwnerRow.of(each) for each in owners}
         owner = rows.get(row) if row in rows and rows[row].node else rows.get(slot or "")
@@ -178,7 +186,7 @@ class Fleet:
     async def nodes(self, *, caller: Caller) -> list[Member]:
         """The nodes, dead ones too until their name comes back."""
         caller.need("read", "looking at the fleet")
-        space = await self._core.space("main")
+        space = await self._core.space(MAIN)
         nodes, owners = await space.look(Query(NODE), Query(OWNER))
         members = []
         for node in sorted(map(NodeRow.of, nodes), key=lambda row: row.name):
@@ -196,7 +204,7 @@ class Fleet:
 
     async def mail(self) -> dict[str, Any]:
         """{"waiting", "parked", "oldest"}: letters in all boxes, the first so many, and since when the oldest is due."""
-        space = await self._core.space("main")
+        space = await self._core.space(MAIN)
         waiting, parked = await space.look(due(self._core.clock.now(), SHOWN), parked_mail())
         told: dict[str, Any] = {"waiting": len(waiting), "parked": len(parked)}
         if waiting:
@@ -223,7 +231,7 @@ class Fleet:
         return actor_name(at), slot_name(slot_of(at, self.membership.standing.slots)), at
 
     async def _owner(self, row: str) -> OwnerRow | None:
-        space = await self._core.space("main")
+        space = await self._core.space(MAIN)
         (found,) = await space.look(Query(OWNER, on=("name",), keys=[(row,)]))
         return OwnerRow.of(found[0]) if found else None
 
@@ -232,6 +240,12 @@ class Fleet:
             self._singles[row] = at
         await self.membership.look()
         self._told(node for node in self.membership.standing.seen.nodes)
+
+    def _lost(self) -> None:
+        """Files that are another process's by now."""
+        for space in self.membership.standing.apart:
+            if self._core.abroad(space) is not None:
+                self._core.let_go(space)
 
     def _gained(self, names: Collection[str]) -> None:
         self._core.driver.look()
@@ -244,7 +258,32 @@ class Fleet:
             self.router.tell(peer)
 
     async def _space_of(self, kind: str) -> Any:
-        return (await self._core.node.kind(kind).home.open()).space
+        """The space of a kind; of none, the one with the boxes."""
+        return await self._core.space(self._core.node.kind(kind).home.name if kind else MAIN)
+
+    async def _asked(self, space: str, queries: Any) -> Any:
+        """Questions about a file that another process has, put to that one. Raises: OwnedElsewhere."""
+        name = space_name(space)
+        for _ in range(TRIES):
+            peer = self.membership.standing.node_with(name)
+            if peer is not None and peer.url is not None and peer.name != self.membership.name:
+                told = await self.peers.look(peer.url, space, queries)
+                if isinstance(told, Answer):
+                    return parse(told.reply)
+                if isinstance(told, OnefoldError) and not isinstance(told, OwnedElsewhere):
+                    raise told
+            await self._core.clock.wait(self._core.clock.now() + AGAIN_MS, asyncio.Event())
+            await self.membership.look()
+        raise OwnedElsewhere(name, None, 0, 0)
+
+    async def looked(self, space: str, queries: Any) -> Any:
+        """The rows that another node asks for, of a file that this process has. Raises: OwnedElsewhere, BadArguments."""
+        standing = self.membership.standing
+        if space not in standing.apart or standing.abroad(space) is not None:
+            raise OwnedElsewhere(space_name(space), None, 0, 0)
+        tables = {table.name: table for schema in (KERNEL, BLOBS, RUNS) for table in schema.tables}
+        opened = await self._core.space(space)
+        return shown(await opened.look(*(read(query, tables) for query in queries)))
 
 
 def without() -> NotOpen:

@@ -30,6 +30,7 @@ from onefold.fleet.ownership import (
     looked,
     seen,
     slot_name,
+    space_name,
     taking,
     telling,
 )
@@ -75,6 +76,7 @@ class Membership:
         self.standing = standing
         self.lease = lease
         self.gained: Gained = _ignored
+        self.lost: Callable[[], None] = lambda: None  # names may be another's now
         self.told: Told = _ignored  # nodes that something was handed to
         self._url = url
         self._slots = slots
@@ -106,7 +108,7 @@ class Membership:
             raise LoadRefused([Finding("slots", told)])
         self.lease.closed, self.lease.state = False, LIVE
         self.lease.renewed(sent, joined.now)
-        self._names = (*map(slot_name, range(joined.slots)), *(f"space/{name}" for name in self._spaces))
+        self._names = (*map(slot_name, range(joined.slots)), *map(space_name, self._spaces))
         self.standing.joined(joined.me, joined.slots, self._names)
         self._renewal.begin(joined.me)
         await self.look()
@@ -190,8 +192,10 @@ class Membership:
             self._woken.clear()
             await self._clock.wait(self._clock.now() + self.lease.ms // PART, self._woken)
             try:
+                self.lost()
                 if self.lease.closed:
                     self.standing.over()
+                    self.lost()
                     if await self._ousted():
                         return
                     await self.join()
@@ -233,6 +237,7 @@ class Membership:
             await self._rested(holds, grace_ms)
             for hold in holds:
                 hold.over = True
+            self.lost()
             given = await self._try(handing(self.standing.me, names, self._incarnation())) or []
         except BaseException:
             for hold in holds:

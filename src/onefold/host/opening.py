@@ -55,12 +55,11 @@ async def open_host(
     run_pass: Passing = run_pass,
 ) -> Host:
     """Open an application. `say` takes one text for the console; `show_links` lets it hold approval links; `twice`
-    runs the functions of modules twice and compares. For tests: `failpoint` is called by name where a crash must
-    lose nothing, `stand_in` gives what is called in the place of a step, `run_pass` runs the passes.
-
-    Raises: LoadRefused, StoreLocked, StoreRolledBack, StoreTooNew, StoreUnavailable.
+    runs the functions of modules twice and compares. For tests: `failpoint` is called by name where a crash must lose
+    nothing, `stand_in` gives what is called in the place of a step, `run_pass` runs the passes. Raises: LoadRefused, StoreLocked, StoreRolledBack, StoreTooNew, StoreUnavailable.
     """
-    known, member = catalog(parts, config.people, title), _enlisted(config, clock)
+    known = catalog(parts, config.people, title)
+    member = _enlisted(config, clock, known)
     ticking = clock or (member.clock if member else WallClock())
     stands_on = world or make_world(config, ticking, accept_rollback=accept_rollback, failpoint=failpoint)
     host = Host(
@@ -97,12 +96,12 @@ async def _let_go(host: Host, world: World) -> None:
     await world.close()
 
 
-def _enlisted(config: Config, clock: Clock | None) -> Enlisted | None:
+def _enlisted(config: Config, clock: Clock | None, known: Catalog) -> Enlisted | None:
     if config.node.name is None:
         return None
     from onefold.host.enlisting import enlisted  # only a fleet pays for it
 
-    return enlisted(config, clock, lambda: make_world(config, WallClock(), part="lease"))
+    return enlisted(config, clock, known.actuators, lambda: make_world(config, WallClock(), part="lease"))
 
 
 def make_world(
@@ -151,6 +150,7 @@ def _world(
             clock=clock.now,
             durability=config.durability,
             accept_rollback=accept_rollback,
+            shared=config.node.name is not None,
             failpoint=failpoint,
         )
     from onefold.store.postgres import PostgresWorld

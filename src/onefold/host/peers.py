@@ -14,9 +14,9 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 
-from onefold.fleet.wire import AT_ONCE, NUDGE, PATH, Sent, signature
+from onefold.fleet.wire import AT_ONCE, LOOK, NUDGE, PATH, Sent, signature
 from onefold.host.connection import Ambiguous, Connection, NotReached, Told, request
-from onefold.terms.codec import canonical
+from onefold.terms.codec import Json, canonical
 
 LINES = 16  # connections to one node
 READ_S = 35.0  # longer than a turn may take there
@@ -35,6 +35,18 @@ class Peers:
     async def ask(self, url: str, sent: Sent) -> Told:
         """Send a turn to the node at `url`. Never raises what the network raises."""
         return await self._peer(url).ask(sent)
+
+    async def look(self, url: str, space: str, queries: Json) -> Told:
+        """Ask the node at `url` about a file that it has."""
+        told: list[Told] = [NotReached()]
+
+        def heard(n: int, answer: Told) -> None:
+            told[0] = answer
+
+        with suppress(OSError, ValueError):
+            body = canonical({"space": space, "queries": queries})
+            await self._peer(url).post(LOOK, body, 1, heard, READ_S)
+        return told[0]
 
     async def nudge(self, url: str) -> None:
         """Tell a node that something waits for it in the store. Whether it hears this matters to nobody."""

@@ -181,10 +181,11 @@ class Router:
 
     async def post(self, sent: Sent, *, sender: str) -> None:
         """Commit it to the box. Raises: KeyConflict, Busy, OutcomeUnknown."""
-        space = await self._space_of(sent.at.kind)
+        apart = sent.at.kind in self._membership.standing.apart
+        space = await self._space_of("" if apart else sent.at.kind)
         slots = self._membership.standing.slots
         row = letter(space.mint(MAIL), sent.at, sent.event, sender, sent.body, self._clock.now(), slots)
-        outcome = await space.transact(posting(row, sent.digest))
+        outcome = await space.transact(posting(row, None if apart else sent.digest))
         if isinstance(outcome, Refused):
             raise outcome.error
         if not isinstance(outcome, Done):

@@ -43,6 +43,11 @@ class Home:
         finally:
             self._forget_opening()
 
+    def let_go(self) -> Lane | None:
+        """The space is another process's: it is opened again when it is this one's again. The lane it had."""
+        lane, self.lane = self.lane, None
+        return lane
+
     def _forget_opening(self) -> None:
         if self._opened is not None and self._opened.done():
             self._opened = None

@@ -33,7 +33,7 @@ from onefold.node.told import UNHEARD, Told, on_ring
 from onefold.node.waking import Waits, pruned, woken
 from onefold.store.contract import Query, Row, Space, Table
 from onefold.terms.errors import HostError, OutcomeUnknown, OwnedElsewhere, UnknownName
-from onefold.terms.ids import SLOTS, ActorId, principal_of
+from onefold.terms.ids import ActorId, principal_of
 from onefold.terms.instant import Instant
 from onefold.terms.typed import Codec
 
@@ -302,8 +302,10 @@ class Node:
 
     async def _read_rows(self, at: ActorId) -> Resident:
         kind = self.kind(at.kind)
-        slots = SLOTS if self._owning is None else self._owning.slots
-        return await woken((await kind.home.open()).space, kind.module, at, slots)
+        if self._owning is None:
+            return await woken((await kind.home.open()).space, kind.module, at)
+        space = self._owning.abroad(kind.home.name) or (await kind.home.open()).space
+        return await woken(space, kind.module, at, self._owning.slots)
 
     async def prune(self, at: ActorId) -> Pruned:
         """Take away the facts behind the actor's latest snapshot. Raises: StoreUnavailable, OutcomeUnknown."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Protocol
 
-from onefold.store.contract import Query, Row
+from onefold.store.contract import Query, Row, Space
 from onefold.terms.errors import OwnedElsewhere
 from onefold.terms.ids import ActorId
 
@@ -50,6 +50,9 @@ class Owning(Protocol):
 
     def valid(self, hold: Hold) -> bool:
         """Whether it is held now, by the epoch and by the time that is left of the lease: what a read and a send ask."""
+
+    def abroad(self, space: str) -> Space | None:
+        """A space whose file is another process's, to be looked at; None for one that is opened here."""
 
     def question(self, holds: Collection[Hold]) -> Query:
         """What a commit asks first, so that nobody takes these names before it is through."""

@@ -13,17 +13,19 @@ import logging
 from collections.abc import AsyncIterator, Sequence
 from typing import Any, Final
 
-from onefold.fleet.wire import NUDGE, PATH, SIGNED, Sent, answered, is_signed, refused, sents_of
+from onefold.fleet.wire import LOOK, NUDGE, PATH, SIGNED, Sent, answered, is_signed, refused, sents_of
+from onefold.fleet.wire import Answer as Told
 from onefold.fleet.words import Member
 from onefold.serve import bodies
 from onefold.serve.door import Host
 from onefold.serve.door_fleet import FleetVerbs
 from onefold.serve.problems import Unexpected
 from onefold.serve.routes import NO_STORE, Answer, Ask, Route, answer
+from onefold.terms.codec import canonical, parse
 from onefold.terms.errors import BadSignature, OnefoldError, UnknownName
 from onefold.terms.instant import down, text
 
-LOOK: Final = frozenset({"read", "operate"})
+READ: Final = frozenset({"read", "operate"})
 LINES: Final = (b"content-type", b"application/x-ndjson")
 log = logging.getLogger("onefold.fleet")
 
@@ -37,8 +39,9 @@ class Fleet:
     def routes(self) -> list[Route]:
         return [
             Route("POST", PATH, self.turn, None),
+            Route("POST", LOOK, self.look, None),
             Route("POST", NUDGE, self.nudge, None),
-            Route("GET", "/fleet", self.show, LOOK),
+            Route("GET", "/fleet", self.show, READ),
         ]
 
     async def turn(self, ask: Ask) -> Answer:
@@ -62,6 +65,16 @@ class Fleet:
         except Exception as fault:  # the door: one turn that raises must not keep its neighbours' answers back
             log.exception("a turn of %s %s that another node sent raised", sent.at.kind, sent.at.key)
             return refused(n, Unexpected(type(fault).__name__, PATH))
+
+    async def look(self, ask: Ask) -> Answer:
+        """Rows of a file that this process has. Raises: BadSignature."""
+        raw = await self._signed(ask, LOOK)
+        try:
+            told = parse(raw, "a look")
+            line = answered(0, Told(canonical(await self._fleet.looked(told["space"], told["queries"]))))
+        except OnefoldError as fault:
+            line = refused(0, fault)
+        return Answer(200, line, (LINES, NO_STORE))
 
     async def nudge(self, ask: Ask) -> Answer:
         """Look into the store: something of this node's is new there."""

@@ -92,6 +92,12 @@ class SqliteWorld:
             return space.engine.look((query,))
         return self._glances.ask(self._path(name), name, query)
 
+    def let_go(self, name: str) -> None:
+        """Close one space: another process may have its file from now on."""
+        space = self._spaces.pop(name, None)
+        if space is not None:
+            space.close()
+
     async def close(self) -> None:
         with ExitStack() as every:  # one that cannot be closed well keeps no other open
             for space in self._spaces.values():
