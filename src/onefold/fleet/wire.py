@@ -2,7 +2,8 @@
 
 For: one form for what is routed and what waits in a box: which actor, under which id, which content; a reply or a fault.
 Never: names a function of anybody's: what is to be done is data, decided where the actor is.
-Was wrong once: a route for each verb. A turn that became a letter was another thing than the one that was sent.
+Was wrong once: a route for each verb. A turn that became a letter was another thing than the one that was sent. And a
+fault made anew from its fields: what its constructor had not kept was gone from its sentence.
 """
 
 from __future__ import annotations
@@ -16,11 +17,10 @@ from typing import Any, Final
 
 import msgspec
 
-from onefold.terms import errors
 from onefold.terms.codec import Json, canonical, parse
-from onefold.terms.errors import BadArguments, Fault, HostError, OnefoldError
+from onefold.terms.errors import BadArguments, Fault, Finding, HostError, OnefoldError
+from onefold.terms.faults import short
 from onefold.terms.ids import ActorId, check_text, principal_of, principal_text
-from onefold.terms.turns import OutOfTime, TurnFailed, failed
 
 PATH: Final = "/fleet/turns"
 LOOK: Final = "/fleet/look"
@@ -28,7 +28,7 @@ NUDGE: Final = "/fleet/nudge"
 SIGNED: Final = "onefold-signature"
 FRESH_S: Final = 300  # how old a signature may be: clocks of two machines differ, and each turn counts once anyway
 AT_ONCE: Final = 64  # turns of one request
-_LEFT_OUT: Final = ("faults", "findings")
+_ROOMS: Final = tuple(f"onefold.{room}." for room in ("terms", "machine", "kernel"))  # whose faults a turn may meet
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,20 +126,24 @@ line_of = msgspec.json.Decoder(Line).decode
 
 
 def told_of(fault: OnefoldError) -> bytes:
-    return canonical({"code": fault.code, "fields": _fields(fault), "detail": str(fault)})
+    fields = {name: _plain(value) for name, value in fault.fields.items()}
+    return canonical({"code": fault.code, "fields": fields, "detail": _text(str(fault))})
 
 
-def _fields(fault: OnefoldError) -> dict[str, Json]:
-    if isinstance(fault, BadArguments):
-        shown = [{"field": one.field, "problem": one.problem, "got": _plain(one.got)} for one in fault.faults]
-        return {"faults": shown, "nothing_was": fault.nothing_was}
-    if isinstance(fault, TurnFailed):
-        return {"kind": fault.kind, **{name: _plain(value) for name, value in fault.fields.items()}}
-    return {name: _plain(value) for name, value in fault.fields.items() if name not in _LEFT_OUT}
+def _plain(value: Any) -> Json:
+    """What an error carries, as JSON; what is none, as a text of it."""
+    if isinstance(value, tuple) and value and all(isinstance(one, Fault | Finding) for one in value):
+        return [{name: _plain(getattr(one, name)) for name in type(one).__slots__} for one in value]
+    try:
+        canonical(value)
+    except (OnefoldError, TypeError, ValueError, RecursionError):
+        return _text(short(value))
+    return value
 
 
-def _plain(value: object) -> Json:
-    return value if value is None or isinstance(value, str | int | float | bool) else str(value)
+def _text(said: str) -> str:
+    """Text that can be written as such: an author's exception may hold halves of characters."""
+    return said.encode("utf-8", "replace").decode()
 
 
 class ElsewhereFailed(HostError):
@@ -152,30 +156,49 @@ class ElsewhereFailed(HostError):
 
 
 def fault_of(raw: bytes) -> OnefoldError:
-    """The fault that another node told."""
+    """The fault that another node told. No constructor is called: what it was made of is not all that it carries.
+
+    Raises: BadArguments for what is no JSON.
+    """
     told = parse(raw, "an answer of another node")
-    code, fields, detail = str(told.get("code")), told.get("fields") or {}, str(told.get("detail"))
-    try:
-        return _made(code, fields)
-    except (KeyError, TypeError, ValueError, AttributeError):
+    if not isinstance(told, dict):
+        return ElsewhereFailed("something that is no fault", "")
+    code, fields, detail = str(told.get("code")), told.get("fields"), str(told.get("detail"))
+    kind = _known().get(code)
+    if kind is None or not isinstance(fields, dict) or not _needs(kind) <= fields.keys():
         return ElsewhereFailed(code, detail)
+    try:
+        values = {name: _carried(name, value) for name, value in fields.items()}
+    except (KeyError, TypeError):
+        return ElsewhereFailed(code, detail)
+    fault = kind.__new__(kind, detail)
+    vars(fault).update(values)
+    return fault
 
 
-def _made(code: str, fields: dict[str, Any]) -> OnefoldError:
-    if code == BadArguments.code:
-        faults = [Fault(one["field"], one["problem"], one["got"]) for one in fields["faults"]]
-        return BadArguments(faults, nothing_was=fields["nothing_was"])
-    if "kind" in fields and "ran" in fields and "of" in fields:
-        return failed(fields)
-    kinds: list[type[OnefoldError]] = [*_all(OnefoldError), OutOfTime]
-    known = {kind.code: kind for kind in kinds}
-    takes = inspect.signature(known[code]).parameters
-    return known[code](**{name: value for name, value in fields.items() if name in takes})
+def _carried(name: str, value: Any) -> Any:
+    if name == "faults":
+        return tuple(Fault(one["field"], one["problem"], one["got"]) for one in value)
+    if name == "findings":
+        return tuple(Finding(one["where"], one["problem"], one["level"]) for one in value)
+    return value
 
 
-def _all(kind: type[OnefoldError]) -> list[type[OnefoldError]]:
-    below = [each for each in kind.__subclasses__() if each.__module__ in (errors.__name__, "onefold.terms.damage")]
-    return [*below, *(one for each in below for one in _all(each))]
+def _needs(kind: type[OnefoldError]) -> set[str]:
+    """The fields without which it cannot be one of these."""
+    takes = inspect.signature(kind).parameters.values()
+    return {each.name for each in takes if each.default is each.empty}
+
+
+def _known() -> dict[str, type[OnefoldError]]:
+    """The faults of this code by their codes."""
+    found: dict[str, type[OnefoldError]] = {}
+    kinds: list[type[OnefoldError]] = OnefoldError.__subclasses__()
+    for kind in kinds:  # those that it leads to are put behind it
+        kinds += kind.__subclasses__()
+        if kind.__module__.startswith(_ROOMS):
+            found.setdefault(kind.code, kind)  # a case that shares its code is told as what it is a case of
+    return found
 
 
 # --- who may ask ---------------------------------------------------------------------------------
@@ -191,7 +214,8 @@ def is_signed(secrets: Sequence[bytes], header: str | None, now_s: int, path: st
     instant, _, mac = (header or "").partition(",")
     if not (instant.isascii() and instant.isdigit() and len(instant) < 15) or abs(now_s - int(instant)) > FRESH_S:
         return False
-    return any(hmac.compare_digest(mac.encode(), _mac(s, int(instant), path, body).encode()) for s in secrets)
+    told = mac.encode("utf-8", "surrogatepass")
+    return any(hmac.compare_digest(told, _mac(s, int(instant), path, body).encode()) for s in secrets)
 
 
 def _mac(secret: bytes, seconds: int, path: str, body: bytes) -> str:
