@@ -192,6 +192,21 @@ async def test_letters_behind_one_that_waits_are_not_looked_at_before_it_is_due_
         assert (await lobby.read()).visits == 1
 
 
+async def test_letters_that_the_ring_has_no_room_for_are_carried_from_their_boxes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(postman, "ROOM", 1)
+    host = await open_host(settle(code={"store": str(tmp_path)}), [Room], clock=VirtualClock())
+    caller, ids = inside(None), [str(n) for n in range(20)]
+    await asyncio.gather(*(host.cells.spawn("Room", id, caller=caller) for id in ids))
+    await asyncio.gather(*(host.cells.post("Room", id, "greet('a')", key="k", caller=caller) for id in ids))
+    while not host.quiet:  # noqa: ASYNC110 - as above
+        await asyncio.sleep(0)
+    seen = [(await host.cells.read("Room", id, caller=caller)).state["visits"] for id in ids]
+    assert seen == [1] * 20
+    await host.close()
+
+
 async def test_what_was_posted_is_carried_by_the_next_life(tmp_path: Path) -> None:
     host = await open_host(settle(code={"store": str(tmp_path)}), [Room], clock=VirtualClock())
     caller = inside(None)

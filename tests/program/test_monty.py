@@ -160,3 +160,9 @@ def test_a_syntax_that_only_the_interpreter_refuses_is_told_by_its_line(interpre
     assert isinstance(stopped, Stopped)
     assert (stopped.kind, stopped.ran, stopped.of) == ("parse", 1, 2)
     assert stopped.told["line"] >= 3
+
+
+def test_what_only_the_interpreter_finds_too_deep_is_told_by_its_line(interpreter: Interpreter) -> None:
+    stopped = run(interpreter, "x = 1\n\ny = " + "lambda: " * 1_500 + "1")
+    assert isinstance(stopped, Stopped)
+    assert (stopped.kind, stopped.told["line"], stopped.ran, stopped.of) == ("parse", 3, 1, 2)

@@ -8,7 +8,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from hypothesis import Phase, settings
+from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 
 from onefold import Cell
@@ -39,7 +39,15 @@ def few() -> Iterator[None]:
     """Few histories and none made smaller; more by the environment."""
     before = settings.get_current_profile_name()
     examples = int(os.environ.get("ONEFOLD_TEST_EXAMPLES", "25"))
-    settings.register_profile("few", settings.default, phases=[Phase.generate], database=None, max_examples=examples)
+    slow = [HealthCheck.too_slow]  # the machine, not the cell
+    settings.register_profile(
+        "few",
+        settings.default,
+        phases=[Phase.generate],
+        database=None,
+        max_examples=examples,
+        suppress_health_check=slow,
+    )
     settings.load_profile("few")
     yield
     settings.load_profile(before)

@@ -45,7 +45,7 @@ class Borrow(Generic[C]):
 
     async def evict(self) -> Evicted | Absent:
         """Let it leave memory. What it owns is kept, and the next turn finds it as it was."""
-        told = await self._host.cells.evict(self._shape.name, self.id, caller=self._caller)
+        told = await self._host.cells.evict(self._shape.name, self.id, caller=self._caller, holder=self._holder)
         return Evicted() if told == "evicted" else Absent()
 
     async def retire(self) -> None:

@@ -25,6 +25,7 @@ from onefold.host.core import MAIN, Core
 from onefold.host.deciding import decided
 from onefold.host.gates import Gates
 from onefold.host.modules import Page
+from onefold.kernel.words import NOTHING, Decision
 from onefold.program.handles import Handles
 from onefold.program.monty import Interpreter
 from onefold.program.source import read as parsed
@@ -180,17 +181,21 @@ class CellVerbs:
         await self._fold(at, event, ["capture", dict(fields)], holder)
         return await self.read(shape, id, caller=caller)
 
-    async def evict(self, shape: str, id: str, *, caller: Caller) -> str:
+    async def evict(self, shape: str, id: str, *, caller: Caller, holder: Any = None) -> str:
         """ "evicted" from memory, or "absent" there. What it owns is kept; one in a turn finishes it first."""
         at = self._cell(shape, id, caller)
         if self._core.router is not None:
-            return await self._core.router.evict(at, partial(self.evict_here, at))
-        return await self.evict_here(at)
+            return await self._core.router.evict(at, partial(self.evict_here, at, holder))
+        return await self.evict_here(at, holder)
 
-    async def evict_here(self, at: ActorId) -> str:
+    async def evict_here(self, at: ActorId, holder: Any = None) -> str:
         """As `evict`, of an actor of this process."""
-        await self._gates.open(at)
-        return "evicted" if self._core.node.evict(at) else "absent"
+        node = self._core.node
+        async with self._gates.held(at, object() if holder is None else holder):
+            resident = node.resident(at)
+            if resident is not None and resident.pending:  # they had passed the gate; it goes behind them
+                await node.fold(at, None, b"", _nothing, replies=False, probe=False)
+            return "evicted" if node.evict(at) else "absent"
 
     async def take(self, shape: str, id: str, *, caller: Caller, holder: object) -> None:
         """Custody: from now on nobody else has a turn of it. Begins it where it is not there. Raises: OwnedElsewhere."""
@@ -207,8 +212,10 @@ class CellVerbs:
     async def let_go(self, shape: str, id: str, *, caller: Caller, holder: object) -> None:
         """The end of custody: it leaves memory, and others have turns again."""
         at = self._cell(shape, id, caller)
-        self._core.node.evict(at)
-        self._gates.let_go(at, holder)
+        try:
+            await self.evict_here(at, holder)
+        finally:
+            self._gates.let_go(at, holder)
 
     def held(self) -> Sequence[tuple[ActorId, object]]:
         """The cells that somebody has alone, and who: custody, or a program that runs."""
@@ -320,6 +327,10 @@ class CellVerbs:
         if told.error is not None:
             raise failed(told.error)
         return Turn(shape.branch(told.value), told.value, told.ran)
+
+
+def _nothing(record: Record, now: datetime) -> Decision[Any, Any]:
+    return NOTHING
 
 
 async def number_shapes(cells: Sequence[Cells], space: AuthorSpace) -> None:
