@@ -159,18 +159,26 @@ class Membership:
         await self._look(HAND_MS)
 
     async def refresh(self, at: ActorId) -> None:
-        """Learn who has one actor now. What cannot be read is left to the next look."""
+        """Learn who has one actor now. What cannot be read is left to the next look.
+
+        A slot that is ours under a newer epoch is learned with all names: an actor may have been claimed apart from it.
+        """
         standing = self.standing
-        names = {actor_name(at), standing.name_of(at), slot_name(slot_of(at, standing.slots))}
+        own = actor_name(at)
+        names = {own, standing.name_of(at), slot_name(slot_of(at, standing.slots))}
         try:
-            nodes, rows = await (await self._space()).look(
+            space = await self._space()
+            nodes, rows = await space.look(
                 Query(NODE), Query(OWNER, on=("name",), keys=[(name,) for name in sorted(names)])
             )
+            known = standing.seen.owners
+            newer = [r for r in map(OwnerRow.of, rows) if r.name not in known or known[r.name].epoch < r.epoch]
+            if any(row.belongs(standing.me) and row.name != own for row in newer):
+                self._learned(standing.look(seen(await space.look(*looked()), self._clock.now())))
+                return
         except OnefoldError as fault:
             log.warning("who owns %s %s could not be read: %s", at.kind, at.key, fault)
             return
-        known = standing.seen.owners
-        newer = [row for row in map(OwnerRow.of, rows) if row.name not in known or known[row.name].epoch < row.epoch]
         standing.met({row[0]: NodeRow.of(row) for row in nodes}, self._clock.now())
         self._learned(standing.changed(newer))
 
