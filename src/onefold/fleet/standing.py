@@ -43,7 +43,7 @@ class Standing:
         self.seen = Seen()
         self._holds: dict[str, Hold] = {}
         self._single: dict[str, OwnerRow] = {}  # actors that are owned by their own name
-        self._spread: frozenset[str] = frozenset()
+        self.spread: frozenset[str] = frozenset()  # all names that are spread over the fleet
 
     # --- as the node asks -------------------------------------------------------------------------
 
@@ -128,7 +128,7 @@ class Standing:
         self.over()
         self.me = me
         self.slots = slots
-        self._spread = frozenset(spread)
+        self.spread = frozenset(spread)
 
     def over(self) -> None:
         """This life is over: nothing is held any more."""
@@ -145,7 +145,7 @@ class Standing:
             for name, row in seen.owners.items()
         }
         self.seen = Seen(seen.nodes, owners, seen.leases, seen.now)
-        self._single = {name: row for name, row in owners.items() if name not in self._spread and row.node != NOBODY}
+        self._single = {name: row for name, row in owners.items() if name not in self.spread and row.node != NOBODY}
         gained: list[str] = []
         for name in [*self._holds]:
             if name not in owners:
@@ -161,7 +161,7 @@ class Standing:
         owners = dict(self.seen.owners)
         for row in rows:
             owners[row.name] = row
-            if row.name not in self._spread:
+            if row.name not in self.spread:
                 self._single.pop(row.name, None)
                 if row.node != NOBODY:
                     self._single[row.name] = row

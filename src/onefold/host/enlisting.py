@@ -21,6 +21,7 @@ from onefold.host.lease import Lease, Renewal, Transact
 from onefold.host.membership import Membership
 from onefold.host.peers import Peers
 from onefold.host.settings import on_postgres
+from onefold.kernel.tables import KERNEL
 from onefold.store.contract import World
 from onefold.terms.errors import Finding, LoadRefused
 
@@ -64,7 +65,7 @@ class Enlisted:
     async def _opening(self) -> tuple[Transact, Callable[[], None]]:
         world = self.renewing()
         try:
-            space = await world.open(MAIN, (FLEET,))
+            space = await world.open(MAIN, (KERNEL, FLEET))  # a file's end is judged by its turns
         except BaseException:
             world.abandon()
             raise

@@ -61,7 +61,8 @@ async def open_host(
     known = catalog(parts, config.people, title)
     member = _enlisted(config, clock, known)
     ticking = clock or (member.clock if member else WallClock())
-    stands_on = world or make_world(config, ticking, accept_rollback=accept_rollback, failpoint=failpoint)
+    clocks = WallClock() if member else ticking  # a file's own clock is the machine's: a node's follows it
+    stands_on = world or make_world(config, clocks, accept_rollback=accept_rollback, failpoint=failpoint)
     host = Host(
         config,
         known,
