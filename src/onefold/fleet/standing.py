@@ -138,22 +138,19 @@ class Standing:
         self._single.clear()
 
     def look(self, seen: Seen) -> list[str]:
-        """Learn what the rows say. The names that are this node's since. What it did meanwhile counts more: epochs grow."""
+        """Learn what the rows say: the names that are this node's since, and actors' names that fell back to their slots,
+        which may be its own. What it did meanwhile counts more: epochs grow.
+        """
         known = self.seen.owners
-        owners = {
-            name: known[name] if name in known and known[name].epoch > row.epoch else row
-            for name, row in seen.owners.items()
-        }
+        owners = {**known, **seen.owners}  # no owner's row is ever removed: one that is missing came after this look
+        for name, row in known.items():
+            if row.epoch > owners[name].epoch:
+                owners[name] = row
         self.seen = Seen(seen.nodes, owners, seen.leases, seen.now)
-        self._single = {name: row for name, row in owners.items() if name not in self.spread and row.node != NOBODY}
-        gained: list[str] = []
-        for name in [*self._holds]:
-            if name not in owners:
-                self._drop(name)
-        for name, row in owners.items():
-            if self._learn(row):
-                gained.append(name)
-        return gained
+        single = {name: row for name, row in owners.items() if name not in self.spread and row.node != NOBODY}
+        fell = self._single.keys() - single.keys()
+        self._single = single
+        return [*(name for name, row in owners.items() if self._learn(row)), *sorted(fell)]
 
     def changed(self, rows: Iterable[OwnerRow]) -> list[str]:
         """As `look`, of some names whose rows are known to be so now."""
@@ -161,11 +158,10 @@ class Standing:
         owners = dict(self.seen.owners)
         for row in rows:
             owners[row.name] = row
-            if row.name not in self.spread:
-                self._single.pop(row.name, None)
-                if row.node != NOBODY:
-                    self._single[row.name] = row
-            if self._learn(row):
+            fell = row.name not in self.spread and self._single.pop(row.name, None) is not None and row.node == NOBODY
+            if row.name not in self.spread and row.node != NOBODY:
+                self._single[row.name] = row
+            if self._learn(row) or fell:
                 gained.append(row.name)
         self.seen = Seen(self.seen.nodes, owners, self.seen.leases, self.seen.now)
         return gained
