@@ -17,9 +17,10 @@ from functools import partial
 from heapq import heappop, heappush
 from random import Random
 
+from bench.scale.constants import LOAD
 from bench.scale.rendezvous import Ranking, spread
 
-LEASE_S = 5.0
+LEASE_S = LOAD.lease_s
 BEAT_S = LEASE_S / 4
 DRAIN_S = 0.05  # for the turns under way: fifty commits
 START_S = 2.0  # of a process, until it joins

@@ -11,6 +11,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field, fields
 from typing import Any
 
+from onefold.host.config import LEASE
+
 MEASURED = (
     "PostgreSQL 18.6 on a virtual disk, 2 cores shared with the client; the server's share is processor time "
     "of its own processes"
@@ -72,7 +74,7 @@ class Load:
     peak: float = told(3, "", "the busiest hour over the mean")
     resident: float = told(0.05, "", "share of actors used within the hour")
     kept: float = told(20, "", "turns kept of an actor, behind its snapshot")
-    lease_s: float = told(5, "s", "a node's lease; a beat is a quarter of it")
+    lease_s: float = told(LEASE / 1e3, "s", "a node's lease, as by default; a beat is a quarter of it")
 
 
 @dataclass(frozen=True, slots=True)

@@ -129,9 +129,10 @@ def _next(fleet: Fleet, waiting: Iterator[int], handing: bool) -> None:
         fleet.at(fleet.now + START_S + SETTLED_S, then)
 
 
-def told(shape: Shape) -> list[Happened]:
+@cache
+def told(shape: Shape) -> Sequence[Happened]:
     """All of it, in order."""
-    return [
+    return (
         joined(shape),
         left(shape),
         died(shape, 1),
@@ -139,7 +140,7 @@ def told(shape: Shape) -> list[Happened]:
         rolled(shape, handing=True),
         rolled(shape, handing=True, telling=False),
         rolled(shape, handing=False),
-    ]
+    )
 
 
 def evenness(nodes: int, slots: int) -> float:

@@ -172,6 +172,17 @@ def happenings() -> str:
     return table(heads, rows)
 
 
+def without() -> str:
+    """What a restart of all is for one slot, by its way."""
+    shape = SHAPES[0]
+    says, silent, again = [one.waited / shape.worlds / shape.slots for one in told(shape) if "restarted" in one.what]
+    return paragraph(
+        f"A restart leaves each slot without an owner for {figure(says)} s where its node hands over and says so,"
+        f" {figure(silent)} s where it tells nobody, and the next owner learns of it on its next beat, and {figure(again)} s"
+        " where it just comes back: the start of a process."
+    )
+
+
 def even() -> str:
     said = [f"{figure(evenness(n, slots))} for {whole(n)} nodes on {whole(slots)} slots" for n, slots in EVEN]
     return paragraph(f"The fullest node over the mean: {'; '.join(said)}.")
@@ -191,6 +202,7 @@ BLOCKS: Mapping[str, Callable[[], str]] = {
     "nodes": nodes,
     "fewer": fewer,
     "happenings": happenings,
+    "without": without,
     "even": even,
     "costs": costs,
 }

@@ -74,8 +74,8 @@ def test_the_worlds_of_a_load_carry_it_together() -> None:
 def test_the_rates_of_a_world_are_those_that_a_hand_reckons() -> None:
     one = World(1_000)
     assert one.beats == pytest.approx(1_000 / BEAT_S)
-    assert one.renewal_cores == pytest.approx(800 * COSTS.renewal_us / 1e6)
-    assert one.look_rows == pytest.approx(800 * (1_000 + 16_384))
+    assert one.renewal_cores == pytest.approx(one.beats * COSTS.renewal_us / 1e6)
+    assert one.look_rows == pytest.approx(one.beats * (1_000 + 16_384))
     assert one.alarms == pytest.approx(1e9 * 0.3 / 86_400)
     assert one.turns == pytest.approx((1e9 * 4 / 86_400 * 1.1 + 1e9 * 0.3 / 86_400) * 3)
 
