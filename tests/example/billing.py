@@ -84,6 +84,8 @@ class Fuse:
 class Mortal:
     """A space whose process may die before and after each commit, and at each look."""
 
+    far = False
+
     def __init__(self, space: Space, fuse: Fuse) -> None:
         self.name = space.name
         self._space, self._fuse = space, fuse

@@ -3,12 +3,49 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import dataclass
+from datetime import datetime
 
 import pytest
 
+from onefold import Decision, Module, Owed
 from onefold.terms.errors import BadArguments, DecideFailed, KeyConflict
 from onefold.testing import Stage
-from tests.guarantees.shop import Accepted, Account, Break, Declined, Deposit, PayOut, Provider, bank
+from tests.guarantees.conftest import Stages
+from tests.guarantees.shop import Accepted, Account, Break, Declined, Deposit, PayOut, Provider, Transfer, bank
+
+
+@dataclass(frozen=True)
+class Knock:
+    id: str
+    at: str
+
+
+@dataclass(frozen=True)
+class Opened:
+    by: str
+
+
+def open_once(opened: int, event: Knock, now: datetime) -> Decision[Opened, int]:
+    if opened:
+        raise RuntimeError("it is open")
+    return Decision(facts=[Opened(event.id)], reply=1)
+
+
+def owe_under_one_key(opened: int, event: Knock, now: datetime) -> Decision[Opened, int]:
+    return Decision(facts=[Opened(event.id)], owed=[Owed("transfer", key="toll", body=Transfer(opened))], reply=opened)
+
+
+def evolve(opened: int, fact: Opened) -> int:
+    return opened + 1
+
+
+def view(opened: int) -> int:
+    return opened
+
+
+once = Module("once", initial=0, key=lambda knock: knock.at, decide=open_once, evolve=evolve, view=view)
+toll = Module("toll", initial=0, key=lambda knock: knock.at, decide=owe_under_one_key, evolve=evolve, view=view)
 
 
 async def balance(stage: Stage, key: str = "a", principal: str | None = None) -> Account:
@@ -125,6 +162,53 @@ async def test_json_and_code_are_one_door(stage: Stage) -> None:
 
     assert await stage.host.deliver(bank, Deposit("d1", "a", 10), caller=caller) == Accepted(10)
     assert (await balance(stage)).balance == 10
+
+
+async def test_repeats_and_conflicts_among_new_events_are_each_answered_as_alone(stage: Stage) -> None:
+    caller = stage.caller()
+    await stage.host.deliver(bank, Deposit("d1", "a", 10), caller=caller)
+    await stage.host.deliver(bank, PayOut("p1", "a", 4, key="rent"), caller=caller)
+
+    events: list[Deposit | PayOut] = [
+        Deposit("d2", "a", 1),
+        Deposit("d1", "a", 10),
+        Deposit("d3", "b", 2),
+        Deposit("d1", "a", 11),
+    ]
+    events += [PayOut("p1", "a", 4, key="rent"), Deposit("d2", "a", 1), Deposit("d4", "c", 3)]
+    answers = await asyncio.gather(
+        *(stage.host.deliver(bank, event, caller=caller) for event in events), return_exceptions=True
+    )
+
+    assert isinstance(answers[3], KeyConflict)
+    assert [answers[place] for place in (1, 2, 6)] == [Accepted(10), Accepted(2), Accepted(3)]
+    assert answers[0] == answers[5] == Accepted(7)
+    assert answers[4] == Accepted(6)
+    assert [(await balance(stage, key)).balance for key in "abc"] == [7, 2, 3]
+
+
+async def test_a_repeat_that_could_not_be_decided_any_more_gives_the_first_reply(stages: Stages) -> None:
+    stage = await stages(once)
+    caller = stage.caller()
+    assert await stage.host.deliver(once, Knock("k1", "door"), caller=caller) == 1
+
+    assert await stage.host.deliver(once, Knock("k1", "door"), caller=caller) == 1
+    with pytest.raises(DecideFailed):
+        await stage.host.deliver(once, Knock("k2", "door"), caller=caller)
+    assert await stage.host.deliver(once, Knock("k1", "door"), caller=caller) == 1
+
+
+async def test_a_repeat_that_would_owe_other_bytes_now_gives_the_first_reply(
+    stages: Stages, provider: Provider
+) -> None:
+    stage = await stages(toll, provider.dedupes())
+    caller = stage.caller()
+    assert await stage.host.deliver(toll, Knock("k1", "door"), caller=caller) == 0
+
+    assert await stage.host.deliver(toll, Knock("k1", "door"), caller=caller) == 0
+    with pytest.raises(KeyConflict):
+        await stage.host.deliver(toll, Knock("k2", "door"), caller=caller)
+    assert await stage.host.deliver(toll, Knock("k1", "door"), caller=caller) == 0
 
 
 async def test_many_callers_of_one_actor_lose_nothing(stage: Stage) -> None:

@@ -290,7 +290,7 @@ class At:
 
         class Holding:
             name = space.name
-            mint, look, join = space.mint, space.look, space.join
+            mint, look, join, far = space.mint, space.look, space.join, space.far
 
             async def transact(self, body: Any) -> Any:
                 engine._parts.space = space  # type: ignore[union-attr]

@@ -52,7 +52,7 @@ class Gated:
 
     def __init__(self, space: Any, order: Order) -> None:
         self._space, self._order = space, order
-        self.name, self.mint, self.join = space.name, space.mint, space.join
+        self.name, self.mint, self.join, self.far = space.name, space.mint, space.join, space.far
 
     async def look(self, *queries: Any) -> Any:
         await self._order.turn()

@@ -22,6 +22,8 @@ Asking = Callable[[str, Json], Awaitable[Json]]
 class Abroad:
     """A `contract.Space` for looks alone. `ask` puts questions to the owner. Everything else raises OwnedElsewhere."""
 
+    far = True
+
     def __init__(self, name: str, ask: Asking, elsewhere: Callable[[], OwnedElsewhere]) -> None:
         self.name = name
         self._ask = ask

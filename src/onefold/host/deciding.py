@@ -26,6 +26,10 @@ class Deciding:
         self.asked = True
         return self._decide(state, self._event, now)
 
+    def taken_back(self) -> None:
+        """What it decided came to nothing; the event is taken again, and may be known by then."""
+        self.asked = False
+
 
 def decided(decide: Any, event: Any, state: Any, now: datetime) -> Any:
     """The decision on an event, as the node asks for it."""

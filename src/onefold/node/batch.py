@@ -40,6 +40,7 @@ class Batch:
         "alarms",
         "alerts",
         "beside",
+        "blind",
         "by_event",
         "changed",
         "created",
@@ -84,6 +85,7 @@ class Batch:
         self.refs: list[Row] = []
         self.met: Sequence[Row] = ()  # blobs that are there already, of those that are spilled or referred to
         self.void = False
+        self.blind = False  # decided before anybody asked whether its ids are known: their key tells, in the commit
 
     # --- turns ------------------------------------------------------------------------------
 

@@ -9,6 +9,9 @@ commit then failed: the caller held an answer from a world that never was.
     ask     which of these ids are known already?           (outside any transaction)
     body    duplicates apart, decide the rest in order; rows
     landed  done: durable = head, answer, send · else: drop every actor touched, answer the fault
+
+Where asking is a trip of its own, it is left out until an id was known: its key meets it in the commit, that batch is
+taken again, and asks, as do the next hundred.
 """
 
 from __future__ import annotations
@@ -31,13 +34,14 @@ from onefold.node.batch import Batch, Beside, Retake
 from onefold.node.owning import Owning
 from onefold.node.resident import Resident, Turn
 from onefold.store.contract import Answer, Body, Done, Last, Outcome, Query, Refusal, Refused, Row, Space, Unknown, Verb
-from onefold.terms.errors import Broken, Busy, DecideFailed, Failed, OnefoldError, OutcomeUnknown
+from onefold.terms.errors import Broken, Busy, Contended, DecideFailed, Failed, OnefoldError, OutcomeUnknown
 from onefold.terms.faults import says
 from onefold.terms.ids import principal_text
 from onefold.terms.instant import Instant, moment
 from onefold.terms.limits import QUEUE_PER_ACTOR, QUEUE_PER_SPACE
 from onefold.terms.places import at_place, place_of, place_of_function
 
+ASKED_FOR = 100  # batches after an id that was known; why: what is sent again seldom comes alone
 AT_ONCE = 512  # turns a commit: beyond it a commit gets longer, not cheaper a turn
 
 log = logging.getLogger("onefold.node")
@@ -88,6 +92,8 @@ class Lane(Arming):
         self._queue: deque[Turn] = deque()
         self._joined = False
         self._asked: list[Turn] = []
+        self._asking = 0  # so many batches more are asked for, though that is a trip of its own
+        self._blind = False
         self._flying: deque[Batch] = deque()
         self._settled: asyncio.Future[None] | None = None
 
@@ -124,7 +130,11 @@ class Lane(Arming):
         if queue:
             self._joined = True
             self.space.join(self)
-        keys: list[Row] = [(t.resident.base.actor, t.event) for t in self._asked if t.probe and not t.resident.fresh]
+        self._blind = self._asking == 0 and self.space.far and not self._windows
+        if self._blind:
+            return ()
+        self._asking -= self._asking > 0
+        keys: list[Row] = [(t.resident.base.actor, t.event) for t in self._asked if t.repeats]
         return (Query(TURN, on=("actor", "event"), keys=keys),) if keys else ()
 
     # --- deciding -------------------------------------------------------------------------
@@ -143,6 +153,7 @@ class Lane(Arming):
 
     def _decided(self, answers: tuple[Answer, ...]) -> Body[None] | None:
         batch = Batch(self._guard)
+        batch.blind = self._blind
         met: dict[tuple[Any, Any], Row] = {}
         if answers:
             met = {(row[_ACTOR], row[_EVENT]): row for row in answers[0]}
@@ -252,6 +263,11 @@ class Lane(Arming):
     # --- faults, and turns beside an author's SQL ---------------------------------------------------
 
     def _failed(self, batch: Batch, turn: Turn, now: int, fault: OnefoldError) -> None:
+        if batch.blind and turn.repeats:  # it may have been folded before, and this is not its answer then
+            self._asking = ASKED_FOR
+            turn.resident.pending -= 1
+            turn.landed(None, Retaken())
+            return
         if isinstance(fault, Failed):
             module = turn.resident.module
             place = place_of(fault) or place_of_function(getattr(module, giver(turn.event)))
@@ -289,10 +305,15 @@ class Lane(Arming):
         batch = self._flying.popleft()
         if isinstance(outcome, Done):
             self._settle(batch)
-        elif isinstance(outcome, Unknown):
+            return
+        if batch.blind:
+            self._asking = ASKED_FOR
+        if isinstance(outcome, Unknown):
             self._drop(batch, {}, None)
         elif isinstance(outcome.error, Retake):
             self._drop(batch, dict(outcome.error.refused), Retaken())
+        elif batch.blind and isinstance(outcome.error, Contended):
+            self._drop(batch, {}, Retaken())
         else:
             self._drop(batch, {}, outcome.error)
 
@@ -370,9 +391,10 @@ def _run(batch: Batch) -> Generator[tuple[Verb, ...], tuple[Answer, ...], Last[N
     """The body: one question where a key must be known first, and one write."""
     if batch.void:
         raise Refusal(Retake(()))
+    batch.void = batch.blind  # run again it meets the same key
     questions = batch.questions()
     if questions:
         refused = batch.heard((yield questions))
         if refused:
-            raise Refusal(Retake(refused))
+            raise Refusal(Retake(() if batch.blind else refused))
     return Last(batch.all_writes(), None)

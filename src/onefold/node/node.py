@@ -29,7 +29,7 @@ from onefold.node.home import Home, Kind, Opening
 from onefold.node.lane import Lane, Retaken
 from onefold.node.owning import Hold, Owning
 from onefold.node.resident import Resident, Turn
-from onefold.node.told import UNHEARD, Told, on_ring
+from onefold.node.told import UNHEARD, Told, on_ring, taken_back
 from onefold.node.waking import Waits, pruned, woken
 from onefold.store.contract import Query, Row, Space, Table
 from onefold.terms.errors import HostError, OutcomeUnknown, OwnedElsewhere, UnknownName
@@ -154,7 +154,7 @@ class Node:
                 lane.submit(turn)
                 return await future
             except Retaken:
-                continue
+                taken_back(decide)
             except OutcomeUnknown as lost:
                 # Looked up by id, not retried blindly: the id is asked before it is folded again.
                 if unknown is not None or event is None:

@@ -146,6 +146,11 @@ class Turn:
         self.stored: bytes | None = None
         self.first: Turn | None = None
 
+    @property
+    def repeats(self) -> bool:
+        """Whether its id may have been folded before."""
+        return self.probe and self.event is not None and not self.resident.fresh
+
     def answer(self, blobs: Spiller) -> None:
         """Tell whoever waits the reply or the fault, after the commit; one that `blobs` hold, once it is read."""
         if self.folded is not None:

@@ -53,6 +53,13 @@ class Told:
         self._armed(self._space, at)
 
 
+def taken_back(decide: object) -> None:
+    """Nothing of what it decided came to be. A decision that keeps whether it was asked begins anew."""
+    forget = getattr(decide, "taken_back", None)
+    if forget is not None:
+        forget()
+
+
 def on_ring(
     module: Module[Any, Any, Any, Any, Any], given_up: int | None, state: Any, now: datetime
 ) -> Decision[Any, Any]:

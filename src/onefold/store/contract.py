@@ -324,9 +324,15 @@ class Party(Protocol):
 
 
 class Space(Protocol):
-    """One database: a SQLite file, memory, or a part of the shared Postgres tables."""
+    """One database: a SQLite file, memory, or a part of the shared Postgres tables.
+
+    far: whether what a party asks for is a trip of its own, over a network.
+    """
 
     name: str
+
+    @property
+    def far(self) -> bool: ...
 
     def join(self, party: Party) -> None:
         """Take part in the next physical commit: the one a few turns of the loop from now. Raises: NotOpen."""

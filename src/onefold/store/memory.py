@@ -236,6 +236,8 @@ class MemoryEngine:
 class MemorySpace:
     """A space over a `Held`; see `contract.Space`."""
 
+    far = False
+
     def __init__(self, held: Held, clock: Callable[[], int], failpoint: Failpoint | None) -> None:
         self.name = held.name
         self._engine = MemoryEngine(held, clock, failpoint)

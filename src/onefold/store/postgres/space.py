@@ -22,6 +22,8 @@ T = TypeVar("T")
 class PostgresSpace(Gate):
     """See `contract.Space`. One lane serves several spaces; their bodies share its commits."""
 
+    far = True
+
     def __init__(
         self,
         name: str,

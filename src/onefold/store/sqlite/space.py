@@ -19,6 +19,8 @@ T = TypeVar("T")
 
 
 class SqliteSpace:
+    far = False
+
     def __init__(self, engine: SqliteEngine, used: Callable[[str], None]) -> None:
         """`used` is told the space's name whenever it is about to be used."""
         self.name = engine.name
