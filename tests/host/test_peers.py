@@ -9,9 +9,10 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
 import pytest
+import uvloop
 
 from onefold.fleet.wire import PATH, SIGNED, Answer, Sent, answered, is_signed, refused, sents_of
-from onefold.host.connection import Ambiguous, NotReached
+from onefold.host.connection import Ambiguous, NotReached, Told
 from onefold.host.peers import LINES, Peers
 from onefold.terms.errors import Busy, KeyConflict
 from onefold.terms.ids import ActorId
@@ -88,6 +89,19 @@ async def test_turns_of_one_moment_go_in_one_signed_request_and_each_gets_its_ow
         assert (len(other.bodies), other.signed) == (1, [True])
         await peers.ask(other.url, turn("later"))
         assert other.connections == 1
+
+
+async def test_the_servers_own_loop_sends_them_too() -> None:
+    async def handle(raw: bytes, writer: asyncio.StreamWriter) -> None:
+        writer.write(whole("200 OK", b"".join(echo(raw))))
+
+    async def there_and_back() -> list[Told]:
+        async with node(handle) as (other, peers):
+            return [await peers.ask(other.url, turn("a")), await peers.ask(other.url, turn("b"))]
+
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        told = await asyncio.to_thread(runner.run, there_and_back())
+    assert told == [Answer(b'"a"'), Answer(b'"b"')]
 
 
 async def test_a_reply_is_there_before_the_slowest_of_its_request() -> None:

@@ -12,6 +12,7 @@ import asyncio
 import ssl
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import cast
 from urllib.parse import urlsplit
 
 import httptools
@@ -89,8 +90,7 @@ class Connection(asyncio.Protocol):
     # --- told by the loop ---------------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
+        self._transport = cast(asyncio.Transport, transport)  # the server's loop has a class of its own
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.drop()
