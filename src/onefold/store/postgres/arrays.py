@@ -19,6 +19,8 @@ _EMPTY = struct.Struct(">iii").pack
 _INT = struct.Struct(">iq").pack
 _LENGTH = struct.Struct(">i").pack
 _LONG = struct.Struct(">q").pack
+AT_ONCE = 64  # numbers that are written down by one call
+_INTS = [struct.Struct(">" + "iq" * size).pack for size in range(AT_ONCE + 1)]
 _NULL = b"\xff\xff\xff\xff"
 _OID: Mapping[Kind, int] = {"int": 20, "text": 25, "bytes": 17}
 
@@ -40,27 +42,52 @@ def scalar(kind: Kind, value: Any) -> bytes | None:
 
 def array(kind: Kind, values: Sequence[Cell]) -> bytes:
     """A column. Raises: what `faults` names, for a value of another kind."""
-    if not values:
+    size = len(values)
+    if not size:
         return _EMPTY(0, 0, _OID[kind])
+    first = values[0]
+    if first == values[-1] and values.count(first) == size:  # of many a table's columns all cells are one
+        return _HEAD(1, first is None, _OID[kind], size, 1) + _CELL[kind](first) * size
     nulls = None in values
-    body = b"".join(_WITH_NULLS[kind](values) if nulls else _WHOLE[kind](values))
-    return _HEAD(1, int(nulls), _OID[kind], len(values), 1) + body
+    body = b"".join(map(_CELL[kind], values)) if nulls else _WHOLE[kind](values)
+    return _HEAD(1, nulls, _OID[kind], size, 1) + body
 
 
 faults = (struct.error, TypeError, AttributeError, ValueError)
 
-_WHOLE: Mapping[Kind, Callable[[Sequence[Any]], list[bytes]]] = {
-    "int": lambda values: [_INT(8, v) for v in values],
-    "text": lambda values: [_LENGTH(len(raw)) + raw for raw in [v.encode() for v in values]],
-    "bytes": lambda values: [_LENGTH(len(v)) + v for v in values],
-}
-_WITH_NULLS: Mapping[Kind, Callable[[Sequence[Any]], list[bytes]]] = {
-    "int": lambda values: [_NULL if v is None else _INT(8, v) for v in values],
-    "text": lambda values: [_NULL if v is None else _text(v) for v in values],
-    "bytes": lambda values: [_NULL if v is None else _LENGTH(len(v)) + v for v in values],
-}
+
+def _ints(values: Sequence[Any]) -> bytes:
+    out = []
+    for start in range(0, len(values), AT_ONCE):
+        some = values[start : start + AT_ONCE]
+        cells = [8] * (2 * len(some))
+        cells[1::2] = some
+        out.append(_INTS[len(some)](*cells))
+    return b"".join(out)
 
 
-def _text(value: str) -> bytes:
+def _raw(values: Sequence[bytes]) -> bytes:
+    size = len(values[0])
+    if len(set(map(len, values))) == 1:
+        head = _LENGTH(size)
+        return head + head.join(values)
+    return b"".join([_LENGTH(len(v)) + v for v in values])
+
+
+def _text(value: str | None) -> bytes:
+    if value is None:
+        return _NULL
     raw = value.encode()
     return _LENGTH(len(raw)) + raw
+
+
+_CELL: Mapping[Kind, Callable[[Any], bytes]] = {
+    "int": lambda v: _NULL if v is None else _INT(8, v),
+    "text": _text,
+    "bytes": lambda v: _NULL if v is None else _LENGTH(len(v)) + v,
+}
+_WHOLE: Mapping[Kind, Callable[[Sequence[Any]], bytes]] = {
+    "int": _ints,
+    "text": lambda values: _raw([v.encode() for v in values]),
+    "bytes": _raw,
+}
