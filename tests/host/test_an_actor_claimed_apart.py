@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from datetime import datetime, timedelta
 
 import pytest
 
@@ -15,6 +18,57 @@ from onefold.terms.ids import SLOTS, ActorId, slot_of
 from tests.postgres import fresh_database
 
 Apps = tuple[onefold.App, onefold.App]
+SOON = timedelta(milliseconds=300)
+PATIENCE_S = 20  # a lease is two seconds; an alarm that is left to the next slow beat is half a minute late
+
+
+@dataclass(frozen=True)
+class Arm:
+    id: str
+    key: str
+
+
+@dataclass(frozen=True)
+class Armed:
+    until: datetime | None
+
+
+@dataclass(frozen=True)
+class Bell:
+    until: datetime | None = None
+    rung: int = 0
+
+
+def decide(bell: Bell, event: Arm, now: datetime) -> onefold.Decision[Armed, int]:
+    return onefold.Decision(facts=[Armed(now + SOON)], reply=bell.rung)
+
+
+def on_alarm(bell: Bell, now: datetime) -> onefold.Decision[Armed, None]:
+    return onefold.Decision(facts=[Armed(None)])
+
+
+def evolve(bell: Bell, fact: Armed) -> Bell:
+    return Bell(fact.until, bell.rung + (fact.until is None))
+
+
+def view(bell: Bell) -> Bell:
+    return bell
+
+
+def wake(bell: Bell) -> datetime | None:
+    return bell.until
+
+
+bells = onefold.Module(
+    "bells",
+    initial=Bell(),
+    key=lambda event: event.key,
+    decide=decide,
+    evolve=evolve,
+    view=view,
+    on_alarm=on_alarm,
+    wake=wake,
+)
 
 
 @pytest.fixture
@@ -24,7 +78,9 @@ async def apps(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Apps]:
     url = fresh_database()
     async with AsyncExitStack() as stack:
         one, two = [
-            await stack.enter_async_context(onefold.App(counter, notice, store=url, node={"name": name}))
+            await stack.enter_async_context(
+                onefold.App(counter, notice, bells, store=url, node={"name": name, "lease": "2 seconds"})
+            )
             for name in ("one", "two")
         ]
         while not fleet(two).membership.standing.held_slots():
@@ -77,3 +133,21 @@ async def test_its_slots_owner_learns_of_it_with_the_new_epoch_of_the_slot(
     await add(one, claimed, "third")
     assert await count(one, claimed) == 4
     assert await count(two, beside) == 2
+
+
+async def test_its_alarm_rings_where_its_slot_is_once_the_node_that_claimed_it_is_dead(apps: Apps) -> None:
+    """Its slot's owner looks at alarms of the slot, and has met this one while it was another's."""
+    one, two = apps
+    slots = set(fleet(two).membership.standing.held_slots())
+    key = next(f"k{n}" for n in range(SLOTS * SLOTS) if slot_of(ActorId("bells", None, f"k{n}"), SLOTS) in slots)
+    assert isinstance(await one.fleet.claim(f"bells/{key}"), Claimed)
+    await fleet(two).membership.look()
+    await one.deliver(bells, Arm("a", key))
+    await one.host.abandon()
+    async with asyncio.timeout(PATIENCE_S):
+        while True:
+            bell = await two.read(bells, key)
+            assert isinstance(bell, Bell)
+            if bell.rung:
+                break
+            await asyncio.sleep(0.05)
