@@ -168,7 +168,8 @@ class Core:
         self.noted = Noted()
         self.singles: Callable[[], Sequence[ActorId]] = tuple  # actors owned apart from their slots
         self.driver = Driver(clock, self.node, self._places_here, self.ours, self._apart)
-        self.postman = Postman(clock, partial(self.space, MAIN), self._carried, self.ours, self._apart)
+        main, shared = partial(self.space, MAIN), standing is not None
+        self.postman = Postman(clock, main, self._carried, self.ours, self._apart, shared)
         self.closing: list[Callable[[], Awaitable[None]]] = []  # what runs beside, and must end before the store does
         self.last: list[Callable[[], Awaitable[None]]] = []  # once nothing is on its way any more
         self.beside_idle: list[Callable[[], bool]] = []

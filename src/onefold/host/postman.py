@@ -4,6 +4,8 @@ For: what was posted in this process, by the ring; what the ring had no room for
 Never: holds a letter that is not in its box; lets one that cannot be folded hold up another sender's.
 Was wrong once: a scan after each post. A thousand posts read the same rows a thousand times. And a letter whose turn
 raised what is no error of ours: it took its carrier with it, and after 64 of them nothing was carried.
+And a node that had every slot when it looked, and slept until it was told: another joined, could not reach it, and
+its letters lay there.
 """
 
 from __future__ import annotations
@@ -58,10 +60,12 @@ class Postman:
         deliver: Deliver,
         slots: Callable[[], Sequence[int] | None] = lambda: None,
         single: Callable[[], Sequence[ActorId]] = tuple,
+        shared: bool = False,
     ) -> None:
-        """slots: whose letters are this process's to deliver; None: all. single: actors beside these. Others post, too,
-        where there are slots, so the rows are looked at now and then.
+        """slots: whose letters are this process's to deliver; None: all. single: actors beside these. shared: others post,
+        too, and may not get through to say so: the rows are looked at now and then.
         """
+        self._shared = shared
         self._clock = clock
         self._space = space
         self._deliver = deliver
@@ -175,7 +179,7 @@ class Postman:
             if len(rows) < AT_ONCE or rows == before:  # the same again: they are another node's by now
                 break
             before = rows
-        if slots is None:
+        if not self._shared:
             (rows,) = await space.look(soonest())
             return int(rows[0][MAIL.at["due_at"]]) if rows else None
         (rows,) = await space.look(soonest(slots, now))

@@ -1,0 +1,118 @@
+"""A node that is cut off from the database, or from the other nodes, or whose answers get lost on their way."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AsyncExitStack
+from pathlib import Path
+
+import pytest
+
+from tests.simulation.cables import Cable, database
+from tests.simulation.fleet_callers import KEYS, Load
+from tests.simulation.fleets import TAKEN_OVER_S, Fleet, Member, client, within
+
+SEEDS = range(8) if os.environ.get("ONEFOLD_DEEP") else range(1)
+pytestmark = pytest.mark.parametrize("seed", SEEDS)
+
+
+@pytest.fixture
+async def fleet(postgres: str, tmp_path: Path) -> AsyncIterator[Fleet]:
+    async with Fleet(postgres, tmp_path) as fleet:
+        yield fleet
+
+
+async def behind(fleet: Fleet, stack: AsyncExitStack, name: str, twins: Sequence[str] = ()) -> tuple[Member, Cable]:
+    """A node that reaches the database over a cable of the test's."""
+    to, url = database(fleet.store)
+    cable = await stack.enter_async_context(Cable(to))
+    return await fleet.node(name, store=url.format(port=cable.port), twins=twins), cable
+
+
+@pytest.mark.parametrize("how", ["cut", "hold"])
+async def test_a_node_without_its_database_ends_by_itself_before_another_begins(
+    fleet: Fleet, seed: int, how: str
+) -> None:
+    async with AsyncExitStack() as stack:
+        await fleet.nodes("bc")
+        lost, cable = await behind(fleet, stack, "a")
+        await fleet.settled("abc")
+        fleet.watch()
+        load = Load(fleet, seed)
+        async with load, client(30.0) as patient:
+            await load.some(150)
+            key = (await fleet.cells_of("a", KEYS))[0]
+            before, _ = (await fleet.lives())["a"]
+            await (cable.cut() if how == "cut" else cable.hold())
+            others = [member.url for member in fleet.members.values() if member is not lost]
+            async with asyncio.timeout(TAKEN_OVER_S):
+                written = await load.turn(key, "count", f"after-{seed}", others)
+            asked = [asyncio.create_task(load.read(key, lost.url, patient)) for _ in range(4)]
+            await load.some(50)
+            await cable.mend()
+            for shown in await asyncio.gather(*asked):
+                assert shown is None or shown["total"] >= written
+
+            async def back() -> bool:
+                incarnation, state = (await fleet.lives())["a"]
+                return incarnation > before and state == "live"
+
+            await within(2 * TAKEN_OVER_S, "it is back, in a new life", back)
+            await fleet.settled("abc")
+            await load.some(50)
+        assert await load.judge() == []
+
+
+async def test_between_two_nodes_that_do_not_reach_each_other_turns_go_as_letters(fleet: Fleet, seed: int) -> None:
+    async with AsyncExitStack() as stack:
+        cables = await advertised(fleet, stack, "ab")
+        await fleet.settled("ab")
+        fleet.watch()
+        load = Load(fleet, seed)
+        async with load:
+            await load.some(100)
+            for cable in cables:
+                await cable.cut()
+            await load.some(100)
+            for key in KEYS:
+                for n, url in enumerate(fleet.urls):
+                    assert await load.turn(key, "count", f"{key}-{n}", [url])
+            for cable in cables:
+                await cable.mend()
+            await load.some(50)
+        assert await load.judge() == []
+        assert not load.met.keys() & {"421", "503", "ReadTimeout"}  # each was answered where it was asked
+
+
+async def test_a_turn_whose_answer_was_lost_between_two_nodes_counts_once(fleet: Fleet, seed: int) -> None:
+    async with AsyncExitStack() as stack:
+        cables = await advertised(fleet, stack, "ab")
+        await fleet.settled("ab")
+        load = Load(fleet, seed)
+        async with load:
+            await load.some(100)
+            for cable in cables:
+                await cable.swallow()
+            for n in range(3):
+                for key in KEYS:
+                    asked = (load.turn(key, "count", f"{key}-{n}", [url]) for url in fleet.urls)
+                    first, second = await asyncio.gather(*asked)  # one id, at both nodes at once
+                    assert first == second
+            await load.some(50)
+            assert sum(cable.swallowed for cable in cables) > 3
+            for cable in cables:
+                await cable.mend()
+        assert await load.judge() == []
+
+
+async def advertised(fleet: Fleet, stack: AsyncExitStack, names: str) -> list[Cable]:
+    """Nodes that reach each other over cables alone; callers reach them past these."""
+    cables = []
+    for name in names:
+        port = fleet.free_port()
+        cable = await stack.enter_async_context(Cable(("127.0.0.1", port)))
+        await fleet.node(name, listen=port, advertise=f"http://127.0.0.1:{cable.port}")
+        cables.append(cable)
+    return cables
