@@ -13,4 +13,5 @@ was busy lost, and the table said so for months.
     sharing                processes and nodes on one Postgres: folds, routed turns, takeovers
     sleepers, waiters, starts, growth, honesty     what is no rate: each a scene of its own
     goals, goals_turns, results      what was to be reached, and the report
+    scale/                 a thousand nodes on paper and in a simulation: `python -m bench.scale`, docs/scale.md
 """
