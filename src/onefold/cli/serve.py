@@ -9,6 +9,7 @@ the right to approve.
 
 from __future__ import annotations
 
+import gc
 from pathlib import Path
 
 import click
@@ -33,6 +34,7 @@ def serve(target: str | None, listen: str | None, store: str | None, node: str |
     staged = staged.on(listening)
 
     def serving(_: object) -> None:
+        gc.freeze()  # why: looking again through all that a start loaded held every answer up for 11 ms now and then
         host, port = staged.config.listen
         click.echo(f"onefold serves {staged.title} on http://{f'[{host}]' if ':' in host else host}:{port}")
 
