@@ -74,6 +74,20 @@ async def test_each_of_a_thousand_spaces_lets_others_through(driven: Driven) -> 
     assert await quiet(driver) >= 999
 
 
+async def test_an_alarm_of_a_space_that_is_another_process_s_by_now_keeps_nobody_awake() -> None:
+    clock, spaces = VirtualClock(), [Space("stays", None), Space("goes", None)]
+    spaces[1].at = int(clock.now()) + 1_000
+    nobody: Any = None
+    driver = Driver(clock, nobody, lambda: tuple(spaces))
+    driver.start()
+    await quiet(driver)
+    spaces.pop()
+    clock.step_to(clock.now() + 2_000)
+    await quiet(driver)
+    assert driver.next_due is None
+    await driver.stop()
+
+
 async def test_a_driver_told_to_rest_asks_nothing_more(driven: Driven) -> None:
     space = Space("a", None)
     driver, clock = driven(space)

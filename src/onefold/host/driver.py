@@ -142,7 +142,10 @@ class Driver:
             if beat:
                 self._beat_at = now + (SOONER_MS if self.janitor() else BEAT_MS)
                 self._said = {what: said for what, said in self._said.items() if said[1] > now - SAID_AGAIN_MS}
-            for where in tuple(self._spaces()):
+            spaces = tuple(self._spaces())
+            for gone in self._next.keys() - {where.name for where in spaces}:
+                del self._next[gone]  # another process has it now, and rings what is due there
+            for where in spaces:
                 at = self._next.get(where.name)
                 if beat or where.name not in self._next or (at is not None and at <= now):
                     await self._look(where, now)

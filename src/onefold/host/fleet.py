@@ -44,6 +44,7 @@ class Fleet:
     def __init__(self, core: Core, membership: Membership, peers: Peers, incarnation: Any) -> None:
         self._core = core
         self._incarnation = incarnation
+        self._leaving: asyncio.Task[None] | None = None
         self._singles: dict[str, ActorId] = {}  # actors that were claimed here, by the names of their rows
         self.membership = membership
         self.peers = peers
@@ -67,8 +68,16 @@ class Fleet:
         await self.membership.join()
         self.membership.start()
 
+    def rest(self, grace_ms: int) -> None:
+        """The process is about to stop: hand over while calls are still answered."""
+        if self._leaving is None:
+            leaving = self.membership.leave(grace_ms)
+            self._leaving = asyncio.get_running_loop().create_task(leaving, name="onefold leaving")
+
     async def leave(self, grace_ms: int) -> None:
-        await self.membership.leave(grace_ms)
+        self.rest(grace_ms)
+        assert self._leaving is not None
+        await self._leaving
 
     async def close(self) -> None:
         """The last word to the store, and to nobody after it."""

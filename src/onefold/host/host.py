@@ -218,6 +218,8 @@ class Host(
 
     def rest(self) -> None:
         """The process is about to stop: claim nothing more. Calls are still answered until `close`."""
+        if self.fleet is not None:
+            self.fleet.rest(int(GRACE_S * 1000))
         self._core.driver.rest()
         self._reflexing.rest()
 
