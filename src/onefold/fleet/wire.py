@@ -34,7 +34,7 @@ _ROOMS: Final = tuple(f"onefold.{room}." for room in ("terms", "machine", "kerne
 @dataclass(frozen=True, slots=True)
 class Sent:
     """One turn. event: its id as rows have it. digest: of its content. word: the event as its module writes it, or a
-    program {"program": source}, or {"do": "evict"}.
+    program {"program": source}, or an act that is no turn, {"do": "evict"}.
     """
 
     at: ActorId
@@ -51,6 +51,11 @@ class Sent:
     def is_program(self) -> bool:
         """Whether it is source for a cell, and no event of a module: those have a type."""
         return isinstance(self.word, dict) and "program" in self.word and "type" not in self.word
+
+    @property
+    def is_act(self) -> bool:
+        """Whether it asks for an act of the actor's owner that is no turn."""
+        return isinstance(self.word, dict) and isinstance(self.word.get("do"), str) and "type" not in self.word
 
     @property
     def body(self) -> bytes:

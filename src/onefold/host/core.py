@@ -60,6 +60,7 @@ def nowhere(point: str) -> None:
     """The failpoint of an app that is not under test."""
 
 
+Act = Callable[[ActorId, Mapping[str, Any]], Awaitable[Any]]
 Heard = Callable[[Resident, Folded], None]
 Passing = Callable[[Actor, Actuator[Any, Any]], Awaitable[PassEnded]]
 
@@ -177,6 +178,7 @@ class Core:
         self.programs: Callable[[Sent, tuple[Table, Row] | None], Awaitable[Any]] = _no_cells
         self.evicts: Callable[[ActorId], Awaitable[str]] = _absent
         self.admits: Callable[[ActorId], Awaitable[None]] = _anybody  # waits while somebody has a cell for himself
+        self.acts: dict[str, Act] = {}  # that only an actor's owner can do, by name
         self.looks: list[Callable[[ActorId], None]] = []  # told that an actor may be otherwise than they saw
 
     def keep(
@@ -294,6 +296,10 @@ class Core:
         if self.router is None:
             return self.node.fold(at, event, told, decide, **more)
         return self.router.fold(at, event, told, word, decide, **more)
+
+    async def at_owner(self, at: ActorId, word: Mapping[str, Any], here: Callable[[], Awaitable[Any]]) -> Any:
+        """What only the owner of an actor can do. `word`: its name, under "do", and what it needs; `here` does it."""
+        return await here() if self.router is None else await self.router.do(at, word, here)
 
     async def received(self, sent: Sent, takes: tuple[Table, Row] | None = None) -> tuple[Any, bool]:
         """A turn that another node or a letter brought, of an actor of this process: its reply, and whether it was given

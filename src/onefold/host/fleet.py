@@ -28,7 +28,7 @@ from onefold.host.routing import WATCH_MS, Router
 from onefold.kernel.blob import BLOBS
 from onefold.kernel.tables import KERNEL
 from onefold.store.contract import Query
-from onefold.terms.codec import parse
+from onefold.terms.codec import canonical, parse
 from onefold.terms.duration import duration_ms
 from onefold.terms.errors import BadArguments, Fault, NotOpen, OnefoldError, OwnedElsewhere
 from onefold.terms.ids import ActorId, check_text, slot_of
@@ -99,6 +99,10 @@ class Fleet:
         """A turn that another node sent. Raises: OwnedElsewhere, before anything happened; what its turn raises."""
         self._core.node.mine(sent.at)
         module = self._core.node.kind(sent.at.kind).module
+        if sent.is_act:
+            act = self._core.acts.get(str(sent.word["do"]))
+            if act is not None:
+                return Answer(canonical(await act(sent.at, sent.word)))
         if sent.word == {"do": "evict"}:
             return Answer(b'"%b"' % (await self._core.evicts(sent.at)).encode())
         if isinstance(sent.word, dict) and sent.word.get("do") == "watch":

@@ -8,6 +8,7 @@ another digest; what is asked for is digested, and the first answer is kept.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
@@ -45,14 +46,23 @@ class ForkVerbs:
         found = self._core.node.kind(module.name).module
         source = ActorId(found.name, caller.principal, check_text(key, "key"))
         target = ActorId(found.name, caller.principal, check_text(to, "to"))
-        event = door_id(id)
-        asked = digest(canonical({"fork": key, "to": to, "upto": upto}))
+        word = {"do": "fork", "from": source.key, "id": check_text(id, "id"), "upto": upto}
+        answer: str = await self._core.at_owner(target, word, partial(self._fork, target, word))
+        self._core.point("before-reply")
+        return answer
+
+    async def _fork(self, target: ActorId, word: Mapping[str, Any]) -> str:
+        """As `fork`, into an actor of this process."""
+        self._core.node.mine(target)
+        found = self._core.node.kind(target.kind).module
+        key, upto = word["from"], word["upto"]
+        asked = digest(canonical({"fork": key, "to": target.key, "upto": upto}))
         try:
+            source = ActorId(target.kind, target.principal, key)
             decide = partial(begins, await self._carried(found, source, upto))
         except (CallerError, WaitsForCode) as fault:
             decide = partial(_refuse, fault)  # unless the id was folded before: its answer is asked for first
-        answer: str = await self._core.node.fold(target, event, asked, decide, reads=ANSWER)
-        self._core.point("before-reply")
+        answer: str = await self._core.node.fold(target, door_id(word["id"]), asked, decide, reads=ANSWER)
         return answer
 
     async def _carried(self, module: AnyModule, source: ActorId, upto: int | None) -> Forked[Any]:

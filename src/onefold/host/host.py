@@ -151,6 +151,7 @@ class Host(
         )
         self._keep_actuators((RUNS, *shared) if on_postgres(self.config.store) else (RUNS,))
         self._open_runs()
+        core.acts.update({"retry": self._retry, "drop": self._drop, "fork": self._fork})
         reckoning = self._beside()
         core.heard += [self._live.heard, self._reflexing.heard]
         core.beside_idle.append(lambda: self._reflexing.quiet)

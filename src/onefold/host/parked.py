@@ -10,8 +10,9 @@ An id is what, where and which: "owed.main.17", "alarm.main.3", or a run's id.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
@@ -152,14 +153,10 @@ class ParkedVerbs:
             await self._shown_of_cell(id, caller)
             await self._core.postman.retry(_numbered(id)[2] or 0)
             return
-        what, at, resident, number = await self._which(id, caller)
-        if what == "alarm":
-            await self._core.node.rearm(at)
-            return
-        if what == "code":
-            return  # it could be read
-        await self._core.once_more(at, resident.owed[number])
-        self._core.node.send_due(await self._core.node.activate(at))
+        what, at, _, _ = await self._which(id, caller)
+        if what != "code":  # else it could be read
+            word = {"do": "retry", "id": id}
+            await self._core.at_owner(at, word, partial(self._retry, at, word))
 
     async def parked_drop(self, id: str, *, reason: str, caller: Caller) -> None:
         """Give up on it. What was owed comes back to its actor as an answer, if it hears drops. Raises: NotFound."""
@@ -174,20 +171,42 @@ class ParkedVerbs:
             await self._shown_of_cell(id, caller)
             await self._core.postman.drop(_numbered(id)[2] or 0)
             return
-        what, at, resident, number = await self._which(id, caller)
+        what, at, _, _ = await self._which(id, caller)
+        if what == "code":
+            raise NotFound("parked item", id)  # it could be read: nothing waits any more
+        word = {"do": "drop", "id": id, "reason": reason}
+        await self._core.at_owner(at, word, partial(self._drop, at, word))
+
+    # --- inside -----------------------------------------------------------------------------
+
+    async def _retry(self, at: ActorId, word: Mapping[str, Any]) -> None:
+        """As `parked_retry`, of an actor of this process."""
+        what, resident, number = await self._parked_of(at, word["id"])
+        if what == "alarm":
+            await self._core.node.rearm(at)
+            return
+        await self._core.once_more(at, resident.owed[number])
+        self._core.node.send_due(await self._core.node.activate(at))
+
+    async def _drop(self, at: ActorId, word: Mapping[str, Any]) -> None:
+        """As `parked_drop`, of an actor of this process."""
+        what, resident, number = await self._parked_of(at, word["id"])
         if what == "alarm":
             await self._core.node.disarm(at)
             return
-        if what == "code":
-            raise NotFound("parked item", id)  # it could be read: nothing waits any more
         row = resident.owed[number]
         if not take_up(row):
-            raise NotFound("parked item", id)
+            raise NotFound("parked item", word["id"])
         with left_as_it_was(row):
-            event, decide = hears(resident.module, row, Dropped(reason))
+            event, decide = hears(resident.module, row, Dropped(word["reason"]))
             await self._core.node.fold(at, event, b"", decide, removes=number, replies=False)
 
-    # --- inside -----------------------------------------------------------------------------
+    async def _parked_of(self, at: ActorId, id: str) -> tuple[str, Resident, int]:
+        """Raises: NotFound, OwnedElsewhere."""
+        what, _, number = _numbered(id)
+        resident = await self._core.node.activate(at)
+        _still(what, resident, number or 0, id)
+        return what, resident, number or 0
 
     async def _shown_of_reflex(self, id: str, caller: Caller) -> ParkedDetail:
         """A parked fact or task. Raises: NotFound."""
@@ -270,7 +289,7 @@ class ParkedVerbs:
         items: list[ParkedItem] = []
         for row, at in chain(*seen):
             try:
-                resident = await self._core.node.activate(at)
+                resident = await self._core.node.seen(at)
             except WaitsForCode:
                 continue  # it is told of with those that wait for code
             since = moment(resident.base.at)
@@ -313,7 +332,7 @@ class ParkedVerbs:
         return items
 
     async def _which(self, id: str, caller: Caller) -> tuple[str, ActorId, Resident, int]:
-        """The parked thing behind an id. Raises: NotFound, also for what is not parked any more."""
+        """The parked thing behind an id, to be looked at. Raises: NotFound, also for what is not parked any more."""
         what, name, n = _numbered(id)
         place = next((p for p in self._core.places if p.name == name), None)
         if what not in ("owed", "alarm", "code") or place is None or n is None:
@@ -327,12 +346,8 @@ class ParkedVerbs:
         at = (await self._names([actor], place)).get(actor)
         if at is None or not caller.sees(at.principal):
             raise NotFound("parked item", id)
-        resident = await self._core.node.activate(at)
-        row = resident.owed.get(n) if what == "owed" else None
-        if (what == "owed" and (row is None or not (stopped(row) or falls(row)))) or (
-            what == "alarm" and not (resident.alarm.given_up and resident.alarm.error)
-        ):
-            raise NotFound("parked item", id)
+        resident = await self._core.node.seen(at)
+        _still(what, resident, n, id)
         return what, at, resident, n
 
     async def _names(self, numbers: list[Any], place: Any) -> dict[Any, ActorId]:
@@ -341,6 +356,15 @@ class ParkedVerbs:
         keys: list[Row] = [(n,) for n in dict.fromkeys(numbers)]
         rows = await place.look(Query(ACTOR, on=("n",), keys=keys))
         return {row[0]: ActorId(str(row[1]), principal_of(str(row[2])), str(row[3])) for row in rows}
+
+
+def _still(what: str, resident: Resident, n: int, id: str) -> None:
+    """Raises: NotFound where this is not parked any more."""
+    row = resident.owed.get(n) if what == "owed" else None
+    if (what == "owed" and (row is None or not (stopped(row) or falls(row)))) or (
+        what == "alarm" and not (resident.alarm.given_up and resident.alarm.error)
+    ):
+        raise NotFound("parked item", id)
 
 
 def _whose(caller: Caller) -> tuple[str | None, ...] | None:

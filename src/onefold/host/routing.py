@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from onefold.fleet.mailbox import MAIL, letter, posting
@@ -140,6 +140,31 @@ class Router:
             return await here()
         answer = await self._peers.ask(peer.url, Sent(at, "d/evict", b"", {"do": "evict"}))
         return str(parse(answer.reply)) if isinstance(answer, Answer) else "absent"
+
+    async def do(self, at: ActorId, word: Mapping[str, Any], here: Callable[[], Awaitable[Any]]) -> Any:
+        """What is no turn, where the actor is: `here`, or the act that `word` names. Raises: what it raises there;
+        OwnedElsewhere when nobody took the actor for a while, OutcomeUnknown where it may have been done.
+        """
+        until, pause = self._clock.now() + LEASES * self._membership.lease.ms, FIRST_MS
+        while True:
+            try:
+                return await here()
+            except OwnedElsewhere as elsewhere:
+                last = elsewhere
+            peer = self._membership.standing.node_of(at)
+            if peer is not None and peer.name != self._membership.name and peer.url is not None:
+                answer = await self._peers.ask(peer.url, Sent(at, f"d/{word['do']}", b"", dict(word)))
+                if isinstance(answer, Answer):
+                    return parse(answer.reply)
+                if isinstance(answer, Ambiguous):
+                    raise OutcomeUnknown(f"{word['do']} of {at.kind} {at.key}")
+                if isinstance(answer, OnefoldError) and not isinstance(answer, OwnedElsewhere):
+                    raise answer
+            if self._clock.now() >= until:
+                raise last
+            await self._clock.wait(self._clock.now() + pause, asyncio.Event())
+            pause = min(2 * pause, LONGEST_MS)
+            await self._membership.refresh(at)
 
     def elsewhere(self, at: ActorId) -> bool:
         """Whether another node has the actor, or nobody."""

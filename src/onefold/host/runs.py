@@ -70,6 +70,7 @@ class RunVerbs(StartVerbs):
         self._agreeing: dict[tuple[str, str | None, str | None], Turns] = {}
         for name in self._core.catalog.actuators:
             self._by_tag.setdefault(run_tag(name), []).append(name)
+        self._core.acts["reopen"] = self._reopen
         self._core.heard.append(lambda resident, folded: self._wake(resident.at, resident.durable))
         self._core.looks.append(lambda at: self._wake(at, None))
 
@@ -151,13 +152,16 @@ class RunVerbs(StartVerbs):
     async def run_retry(self, run_id: str, *, caller: Caller) -> Receipt:
         """Reopen a failed or parked run: what succeeded is kept, the failure that ended it is tried anew."""
         at = await self._actor(run_id, caller)
+        await self._core.at_owner(at, {"do": "reopen"}, partial(self._reopen, at))
+        return receipt_of(await self._core.whole(at, await self._picture(at)))
+
+    async def _reopen(self, at: ActorId, _word: Any = None) -> None:
         resident = await self._core.node.activate(at)
         for row in [row for row in resident.owed.values() if row.next_at is None]:
             await self._core.once_more(at, row)
         id = self._chance(16).hex()
-        await self._tell(at, f"retry/{id}", b"", Reopen(id, run_id))
+        await self._tell(at, f"retry/{id}", b"", Reopen(id, at.key))
         self._core.node.send_due(await self._core.node.activate(at))
-        return receipt_of(await self._core.whole(at, await self._picture(at)))
 
     async def _tell(self, at: ActorId, event: str, told: bytes, word: Any) -> Any:
         decide = partial(decided, self._core.catalog.actuator(at.kind).module.decide, word)
