@@ -91,11 +91,13 @@ class Fleet:
     nodes: dict[str, Node] = field(default_factory=dict)
     said: dict[str, Any] = field(default_factory=dict)
 
-    async def start(self, name: str, *parts: Any, lease: str = LEASE, **said: Any) -> Node:
+    async def start(
+        self, name: str, *parts: Any, lease: str = LEASE, advertise: str | None = None, **said: Any
+    ) -> Node:
         listening = socket.socket()
         listening.bind(("127.0.0.1", 0))
         port = listening.getsockname()[1]
-        node = {"name": name, "advertise": f"http://127.0.0.1:{port}", "lease": lease}
+        node = {"name": name, "advertise": advertise or f"http://127.0.0.1:{port}", "lease": lease}
         config = {"listen": f"127.0.0.1:{port}", "slots": SLOTS, "people": PEOPLE, **self.said, **said}
         app = onefold.App(*parts, store=self.store, node=node, config=config)
         server = uvicorn.Server(uvicorn.Config(app, log_level="warning", lifespan="on", log_config=None))
@@ -152,9 +154,9 @@ async def until(so: Callable[[], Any], patience_s: float = PATIENCE_S) -> Any:
 
 
 @asynccontextmanager
-async def fleet_of(*parts: Any, names: str = "ab", **said: Any) -> AsyncIterator[Fleet]:
+async def fleet_of(*parts: Any, names: str = "ab", store: str | None = None, **said: Any) -> AsyncIterator[Fleet]:
     """Nodes that have shared out all slots."""
-    fleet = Fleet(said=said)
+    fleet = Fleet(store or fresh_database(), said=said)
     try:
         for name in names:
             await fleet.start(name, *parts)

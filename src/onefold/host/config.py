@@ -135,7 +135,7 @@ class Config:
     @property
     def alone(self) -> bool:
         """Whether one process alone holds the store while it is open."""
-        return not self.store.startswith(("postgres:", "postgresql:"))
+        return self.node.name is None and not self.store.startswith(("postgres:", "postgresql:"))
 
     @property
     def loopback(self) -> bool:

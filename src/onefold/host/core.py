@@ -179,6 +179,8 @@ class Core:
         self.evicts: Callable[[ActorId], Awaitable[str]] = _absent
         self.admits: Callable[[ActorId], Awaitable[None]] = _anybody  # waits while somebody has a cell for himself
         self.acts: dict[str, Act] = {}  # that only an actor's owner can do, by name
+        self.gained: list[Callable[[], None]] = []  # told that other actors are this process's now
+        self.nudged: list[Callable[[], None]] = []  # told that another node left something new in the store
         self.looks: list[Callable[[ActorId], None]] = []  # told that an actor may be otherwise than they saw
 
     def keep(
@@ -332,6 +334,10 @@ class Core:
             return None
         held = self.standing.held_slots()
         return held if len(held) < self.standing.slots else None
+
+    def shared_slots(self) -> Sequence[int] | None:
+        """The slots that are this process's, of a fleet; None where it has its store for itself."""
+        return None if self.standing is None else self.standing.held_slots()
 
     async def once_more(self, at: ActorId, row: Outstanding) -> None:
         """A person wants a parked row tried again. One that another person has just taken up is theirs."""

@@ -92,6 +92,8 @@ class Fleet:
         """Another node says that something of ours is new in the store."""
         self.membership.nudge()
         self._core.postman.look()
+        for told in self._core.nudged:
+            told()
 
     # --- turns of other nodes -------------------------------------------------------------------------
 
@@ -261,6 +263,8 @@ class Fleet:
                 self._core.let_go(space)
 
     def _gained(self, names: Collection[str]) -> None:
+        for told in self._core.gained:
+            told()
         self._core.driver.look()
         self._core.postman.look()
 

@@ -1,10 +1,11 @@
 """host.reckoning - actors asked anew when the outside data changed that their alarms were reckoned by.
 
 For: after a start under another release of zone data, every sleeping actor of a module that says `reckoned_by`,
-soonest first; and the row that remembers which release that was done for.
+soonest first; and the row that remembers which release that was done for: of a fleet, a row for each slot.
 Never: reckons; what an actor wants is its `wake`. Holds up a start: calls are served meanwhile.
 Was wrong once: actors asked when they rang. An instant that new data moved to the morning rang at noon, since nobody
-asks before the alarm that the old data had set.
+asks before the alarm that the old data had set. And one row for a whole fleet: the first node that was done spoke for
+all, and the others' actors were never asked.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ from onefold.store.contract import (
     Table,
     Verb,
 )
-from onefold.terms.errors import OnefoldError, StoreUnavailable
+from onefold.terms.errors import OnefoldError, OwnedElsewhere, StoreUnavailable
 from onefold.terms.ids import ActorId
 from onefold.terms.instant import up
 
@@ -52,7 +53,16 @@ log = logging.getLogger("onefold.reckoning")
 class Reckoning:
     """Asks what must be asked anew, beside everything else."""
 
-    def __init__(self, clock: Clock, node: Node, space: Callable[[str], Awaitable[AuthorSpace]]) -> None:
+    def __init__(
+        self,
+        clock: Clock,
+        node: Node,
+        space: Callable[[str], Awaitable[AuthorSpace]],
+        slots: Callable[[], Sequence[int] | None] = lambda: None,
+    ) -> None:
+        """`slots`: whose actors are this process's to ask, of a fleet; None: it is in none, and asks all."""
+        self._slots = slots
+        self._gained = asyncio.Event()
         self._clock = clock
         self._node = node
         self._space = space
@@ -77,12 +87,23 @@ class Reckoning:
             self._task.cancel()
             await asyncio.wait((self._task,))
 
+    def look(self) -> None:
+        """Other actors are this process's now. Whoever had them may run under another release."""
+        self._gained.set()
+
     async def _all(self, modules: Sequence[AnyModule]) -> None:
-        for module in modules:
-            while not await self._one(module):
-                self._waiting = True
-                await self._clock.wait(self._clock.now() + AGAIN_MS, self._never)
-                self._waiting = False
+        while True:
+            self._gained.clear()
+            for module in modules:
+                while not await self._one(module):
+                    self._waiting = True
+                    await self._clock.wait(self._clock.now() + AGAIN_MS, self._never)
+                    self._waiting = False
+            if self._slots() is None:
+                return
+            self._waiting = True
+            await self._gained.wait()
+            self._waiting = False
 
     async def _one(self, module: AnyModule) -> bool:
         """Ask every sleeping actor of a module, unless that was done for this release. False: try again later."""
@@ -90,20 +111,27 @@ class Reckoning:
         assert by is not None
         try:
             space = await self._space(self._node.kind(module.name).home.name)
-            (known,) = await space.look(Query(RECKONED, on=("kind",), keys=[(module.name,)]))
-            if known and known[0][1] == by:
+            slots = self._slots()
+            marks = _marks(module.name, slots)
+            (known,) = await space.look(Query(RECKONED, on=("kind",), keys=[(mark,) for mark in marks]))
+            done = {row[0] for row in known if row[1] == by}
+            left = {mark: slot for mark, slot in marks.items() if mark not in done}
+            if not left:
                 return True
-            if not await self._asked(module, space):
+            whose = None if slots is None else [slot for slot in left.values() if slot is not None]
+            if not await self._asked(module, space, whose):
                 return False
-            return isinstance(await space.transact(lambda: _remember(module.name, by)), Done)
+            still = set(self._slots() or ())
+            asked = [mark for mark, slot in left.items() if slot is None or slot in still]
+            return isinstance(await space.transact(lambda: _remember(asked, by)), Done)
         except OnefoldError as fault:
             log.warning("the alarms of %s could not be reckoned anew: %s", module.name, fault)
             return False
 
-    async def _asked(self, module: AnyModule, space: AuthorSpace) -> bool:
+    async def _asked(self, module: AnyModule, space: AuthorSpace, slots: Sequence[int] | None) -> bool:
         """Page by page in the order of their alarms. An alarm that moves back comes by again, which harms nothing."""
         whole, last = True, (-(2**62), -1)
-        while rows := await _after(space, module.name, last):
+        while rows := await _after(space, module.name, last, slots):
             last = (int(rows[-1][_AT]), int(rows[-1][_ACTOR]))  # type: ignore[arg-type]
             behind = await self._node.behind(module.name, [int(row[_ACTOR]) for row in rows])  # type: ignore[arg-type]
             whole &= all(await asyncio.gather(*(self._ask(module, at) for _, at in behind)))
@@ -119,24 +147,33 @@ class Reckoning:
                 await self._node.ring(resident)
         except StoreUnavailable:
             return False
+        except OwnedElsewhere:
+            return True  # whoever owns it now asks it
         except OnefoldError as fault:
             log.warning("the alarm of %s %s was not reckoned anew: %s", at.kind, at.key, fault)
         return True
 
 
-async def _after(space: AuthorSpace, kind: str, last: tuple[int, int]) -> Sequence[Row]:
+def _marks(kind: str, slots: Sequence[int] | None) -> dict[str, int | None]:
+    """The keys under which is remembered what was done: for all actors of a kind, or for those of each slot."""
+    return {kind: None} if slots is None else {f"{kind} {slot}": slot for slot in slots}
+
+
+async def _after(space: AuthorSpace, kind: str, last: tuple[int, int], slots: Sequence[int] | None) -> Sequence[Row]:
     """The next page of alarms: those at the last one's instant that come after it, then those that are later."""
     at, actor = last
-    of: Condition = ("kind", "=", kind)
+    of: tuple[Condition, ...] = (("kind", "=", kind),)
+    if slots is not None:
+        of = (*of, ("slot", "in", tuple(slots)))
     (same,) = await space.look(
-        Query(ALARM, where=(of, ("at", "=", at), ("actor", ">", actor)), order=("actor",), limit=PAGE)
+        Query(ALARM, where=(*of, ("at", "=", at), ("actor", ">", actor)), order=("actor",), limit=PAGE)
     )
     if same:
         return list(same)
-    (first,) = await space.look(Query(ALARM, where=(of, ("at", ">", at)), order=("at", "actor"), limit=PAGE))
+    (first,) = await space.look(Query(ALARM, where=(*of, ("at", ">", at)), order=("at", "actor"), limit=PAGE))
     return list(first)
 
 
-def _remember(kind: str, by: str) -> Generator[tuple[Verb, ...], tuple[Answer, ...], Last[None]]:
+def _remember(kinds: Sequence[str], by: str) -> Generator[tuple[Verb, ...], tuple[Answer, ...], Last[None]]:
     yield ()
-    return Last((Put(RECKONED, [(kind, by)]),), None)
+    return Last((Put(RECKONED, [(kind, by) for kind in kinds]),) if kinds else (), None)

@@ -53,7 +53,9 @@ class Reflexing:
         self._looked = -1  # the beat at which was looked for what is parked
         self._alerts = ReflexAlerts(core)
         self._telling = Round("onefold alerts of reflexes", self._tell)
+        self._catching_up = Round("onefold newer reflexes", self._catch_up)
         self._said: tuple[str, int] = ("", 0)
+        core.nudged.append(self.look)
         self.outward: Callable[[], Sequence[Effect]] = tuple
         """Makes the effects that leave the app, when an engine is made."""
         self.given = any(part.source for part in core.catalog.reflexes)
@@ -94,6 +96,8 @@ class Reflexing:
         """Make these definitions, each with where it came from, the set. Raises: LoadRefused."""
         engine = await self.engine()
         loaded = await engine.load(placed, at=moment(self._core.clock.now()))
+        if self._core.router is not None:
+            self._core.router.tell_all()
         for finding in loaded.findings:
             log.warning("%s", finding)
         return loaded
@@ -106,6 +110,23 @@ class Reflexing:
             self._begin()
         assert self._engine is not None
         return self._engine
+
+    def look(self) -> None:
+        """Another process may have loaded a newer set, or left a fact: only who holds the newest may match."""
+        self._catching_up.begin()
+
+    async def _catch_up(self) -> bool:
+        from onefold.reflex.watch import generation_of, newest
+
+        try:
+            (rows,) = await (await self.space()).look(newest())
+            held = None if self._engine is None else self._engine.loaded
+            if generation_of(rows) > (0 if held is None else held.generation):
+                await (await self.engine()).reload()
+            self.wake()
+        except OnefoldError as fault:
+            log.warning("the set that was loaded elsewhere could not be taken up: %s", fault)
+        return False
 
     def _made(self, space: AuthorSpace) -> Engine:
         from onefold.reflex.engine import Engine
@@ -158,12 +179,14 @@ class Reflexing:
         if self._driver is not None:
             await self._driver.stop(grace_s)
         await self._telling.stop()
+        await self._catching_up.stop()
 
     async def abandon(self) -> None:
         """As a kill would leave it. For tests."""
         if self._driver is not None:
             await self._driver.abandon()
         await self._telling.stop()
+        await self._catching_up.stop()
 
     # --- what is kept for a time only -------------------------------------------------------------
 
@@ -202,7 +225,7 @@ class Reflexing:
 
     @property
     def quiet(self) -> bool:
-        return (self._driver is None or self._driver.resting) and self._telling.idle
+        return (self._driver is None or self._driver.resting) and self._telling.idle and self._catching_up.idle
 
     @property
     def next_due(self) -> int | None:
@@ -220,6 +243,8 @@ class Reflexing:
         if isinstance(report, Exception):
             self._failed(report)
             return
+        if report.behind:
+            self.look()
         for event in report.events:
             log.warning("%s", event)
             self._say("ReflexEvent", None, event)

@@ -166,6 +166,11 @@ class Router:
             pause = min(2 * pause, LONGEST_MS)
             await self._membership.refresh(at)
 
+    def node_of(self, at: ActorId) -> str | None:
+        """Who has an actor, as far as is known."""
+        peer = self._membership.standing.node_of(at)
+        return None if peer is None else peer.name
+
     def elsewhere(self, at: ActorId) -> bool:
         """Whether another node has the actor, or nobody."""
         try:
@@ -189,6 +194,11 @@ class Router:
         peer = self._membership.standing.node_of(at)
         self.tell(peer)
         return None if peer is None else peer.name
+
+    def tell_all(self) -> None:
+        """Let every other node know that something is new in the store."""
+        for peer in self._membership.standing.seen.nodes.values():
+            self.tell(peer)
 
     # --- as a letter --------------------------------------------------------------------------------
 

@@ -2,15 +2,17 @@
 
 For: `sweep` as somebody asks for it, and the same a little at each beat where the settings or a module say so.
 Never: sweeps what nobody declared a time for; takes a fact of a module; frees the key of a run.
-Was wrong once: one sweep at night. It held every fold of the space until it was through.
+Was wrong once: one sweep at night. It held every fold of the space until it was through. And runs swept by whichever node
+came to them: another had them in memory, and went on with what was no longer there.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Collection, Generator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 from onefold.actuators.forgetting import ENDED, ended, forgotten, over, questions, started_by
@@ -21,12 +23,14 @@ from onefold.host.reflexing import Reflexing
 from onefold.host.rounds import Round
 from onefold.kernel.tables import TURN
 from onefold.node import sweeping
-from onefold.store.contract import Answer, AuthorSpace, Last, Refused, Row, Unknown, Verb
+from onefold.node.owning import Hold
+from onefold.store.contract import Answer, AuthorSpace, Last, Query, Refused, Row, Unknown, Verb
 from onefold.terms.errors import BadArguments, Fault, OnefoldError, OutcomeUnknown
 from onefold.terms.ids import ActorId, principal_of
 from onefold.terms.instant import FIRST, Instant, moment
 
 LOOKS = 32  # commits of each sweep at a beat: 16,000 turns in half a minute, and nobody waits for them
+FORGET = "forget"  # the act of an owner
 RUNS = 32  # runs of one look and one commit: all rows of a run go together, and a long one has thousands
 
 log = logging.getLogger("onefold.sweep")
@@ -106,7 +110,7 @@ class RunSweep:
 
     def __init__(self, core: Core, name: str, forget: Callable[[str], None]) -> None:
         self._core = core
-        self._name = name
+        self.name = name
         self._forget = forget
         self._place = core.at[name]
         self._after = dict.fromkeys(ENDED, 0)
@@ -133,19 +137,58 @@ class RunSweep:
         return await self._take(old, upto), more
 
     async def _take(self, rows: Sequence[Row], upto: int) -> int:
-        space = await self._core.space(self._name)
-        whose = {row[0]: ActorId(self._name, principal_of(str(row[3])), str(row[1])) for row in rows}
-        with self._core.node.apart(list(whose.values())) as held:
-            actors = [int(n or 0) for n, at in whose.items() if at in held]
-            gone = await self._commit(space, actors, upto) if actors else []
+        """Of a fleet: those that are this node's by itself, the others through whoever owns them."""
+        count, others = 0, dict[str, list[ActorId]]()
+        ours: dict[ActorId, int] = {}
+        for row in rows:
+            at = ActorId(self.name, principal_of(str(row[3])), str(row[1]))
+            if self._core.router is not None and self._core.router.elsewhere(at):
+                others.setdefault(str(self._core.router.node_of(at)), []).append(at)
+            else:
+                ours[at] = int(row[0] or 0)
+        if ours:
+            count += await self._take_ours(ours, upto)
+        for those in others.values():
+            word = {"do": FORGET, "runs": [[at.principal, at.key] for at in those], "upto": upto}
+            count += int(await self._core.at_owner(those[0], word, partial(self.named, word)))
+        return count
+
+    async def named(self, word: Mapping[str, Any]) -> int:
+        """Take these runs, as far as they are of this process and over; how many went."""
+        wanted = {ActorId(self.name, who, run) for who, run in word["runs"]}
+        mine = [at for at in wanted if self._core.router is None or not self._core.router.elsewhere(at)]
+        if not mine:
+            self._core.node.mine(next(iter(wanted)))
+        found: list[Any] = [*await self._place.look(Query(RUN, on=("run",), keys=[(at.key,) for at in mine]))]
+        numbers = {str(row[1]): int(row[0] or 0) for row in found if over(row, word["upto"])}
+        ours = {at: numbers[at.key] for at in mine if at.key in numbers}
+        return await self._take_ours(ours, word["upto"]) if ours else 0
+
+    async def _take_ours(self, ours: Mapping[ActorId, int], upto: int) -> int:
+        space = await self._core.space(self.name)
+        with self._core.node.apart(list(ours)) as held:
+            actors = [n for at, n in ours.items() if at in held]
+            gone = await self._commit(space, actors, self._holds(held), upto) if actors else []
         for row in gone:
             self._forget(str(row[RUN.at["run"]]))
         return len(gone)
 
-    async def _commit(self, space: AuthorSpace, actors: Sequence[int], upto: int) -> list[Row]:
+    def _holds(self, actors: Collection[ActorId]) -> Sequence[Hold]:
+        """What these are this node's by, of a fleet: its commit asks for them as every other."""
+        standing = self._core.standing
+        holds = [] if standing is None else [standing.hold(at) for at in actors]
+        return [hold for hold in dict.fromkeys(holds) if hold.fenced]
+
+    async def _commit(self, space: AuthorSpace, actors: Sequence[int], holds: Sequence[Hold], upto: int) -> list[Row]:
         gone: list[Row] = []
+        standing = self._core.standing
 
         def body() -> Generator[tuple[Verb, ...], tuple[Answer, ...], Last[None]]:
+            gone.clear()
+            if standing is not None and holds:
+                (owners,) = yield (standing.question(holds),)
+                if standing.lost(holds, owners):
+                    return Last((), None)
             runs, owed, starts = yield questions(actors)
             gone[:], writes = forgotten(runs, owed, starts, upto, lambda: space.mint(TURN))
             return Last(writes, None)
@@ -154,7 +197,7 @@ class RunSweep:
         if isinstance(outcome, Refused):
             raise outcome.error
         if isinstance(outcome, Unknown):
-            raise OutcomeUnknown(f"the sweep of the runs of {self._name}")
+            raise OutcomeUnknown(f"the sweep of the runs of {self.name}")
         return gone
 
 
@@ -165,11 +208,22 @@ class Janitor:
         self._core = core
         self._reflexing = reflexing
         self._runs = [RunSweep(core, name, forget) for name in core.catalog.actuators]
+        core.acts[FORGET] = self._forgets
         self.round = Round("onefold janitor", self._sweep_some)
+
+    async def _forgets(self, at: ActorId, word: Mapping[str, Any]) -> int:
+        """Another node sweeps runs of this one."""
+        (sweep,) = [each for each in self._runs if each.name == at.kind]
+        return await sweep.named(word)
 
     def beat(self) -> bool:
         """Returns whether the round before left something to do."""
         kept = self._core.config.retention
+        slots = self._core.shared_slots()
+        if slots is not None:
+            self._reflexing.look()
+            if 0 not in slots:
+                return False  # one node of a fleet sweeps for all
         if not self._core.windows and (kept.replies, kept.runs, kept.reflex_runs, kept.intake) == (None,) * 4:
             return False
         return self.round.begin()

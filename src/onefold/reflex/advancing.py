@@ -68,6 +68,7 @@ class Advance:
         self._events: list[str] = []
         self._counts: dict[str, int] = {}
         self._moved = False
+        self._behind = False
 
     async def run(self) -> Report:
         """Materialize, match, fan out, then claim, execute and record. Raises: HostError; what is committed stays."""
@@ -80,6 +81,7 @@ class Advance:
                 await self._materialize(loaded, clocks)
                 await self._match(loaded, facts)
             else:
+                self._behind = True
                 self._events.append(watch.behind(loaded, newest))
         await self._let_go()
         await self._fan_out()
@@ -89,7 +91,7 @@ class Advance:
             self._moved = (
                 True  # for whoever drives: there may be tasks, and this advance's now is none to claim them by
             )
-        return Report(self._moved, **self._counts, events=tuple(self._events))
+        return Report(self._moved, **self._counts, events=tuple(self._events), behind=self._behind)
 
     # --- the clock and the facts ----------------------------------------------------------------
 

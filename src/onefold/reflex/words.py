@@ -346,3 +346,4 @@ class Report:
     executed: int = 0
     settled: int = 0
     events: Sequence[str] = ()  # one line each: a `when` that raised, a run that was deferred, a fact that was parked
+    behind: bool = False  # a newer set was loaded elsewhere
