@@ -62,3 +62,19 @@ async def test_the_newest_actor_is_not_the_one_that_makes_room() -> None:
         answer = stage.host.deliver(bank, Deposit("d1", "b", 1), caller=caller)
         assert (await asyncio.wait_for(answer, 5)).balance == 1
         busy.sending -= 1
+
+
+async def test_an_actor_in_a_turn_does_not_leave_memory_and_one_at_rest_does() -> None:
+    async with staged(bank, Provider().dedupes()) as stage:
+        node, caller = stage.host._core.node, stage.caller()
+        await stage.host.deliver(bank, Deposit("d1", "a", 1), caller=caller)
+        turn = asyncio.create_task(stage.host.deliver(bank, Deposit("d2", "a", 1), caller=caller))
+        await asyncio.sleep(0)
+        resident = node.resident(AT)
+        assert resident is not None
+        assert resident.pending == 1
+        assert not node.evict(AT)
+        assert node.resident(AT) is resident
+        assert (await turn).balance == 2
+        assert node.evict(AT)
+        assert node.resident(AT) is None

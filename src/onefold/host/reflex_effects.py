@@ -18,10 +18,11 @@ from typing import Any, Final
 
 from onefold.actuators.declare import Actuator
 from onefold.host.caller import Caller
+from onefold.host.calling import addressed
 from onefold.host.core import Core
 from onefold.host.deciding import decided
 from onefold.kernel.module import Module
-from onefold.kernel.port import DELIVER, Port, Step, unstopped
+from onefold.kernel.port import CALL, DELIVER, EVENT, Port, Step, unstopped
 from onefold.reflex.seams import Effect, Task
 from onefold.terms.codec import digest
 from onefold.terms.errors import BadArguments, Fault, KeyConflict
@@ -29,8 +30,6 @@ from onefold.terms.faults import says
 from onefold.terms.ids import ActorId, check_text, delivered_id, run_id
 from onefold.terms.limits import MAX_ID_BYTES
 
-CALL: Final = "call."
-EVENT: Final = "event."
 SEND: Final = "send."
 POST: Final = "post."
 _SHORT: Final = 120  # of a key in a line
@@ -156,20 +155,7 @@ def _event(actuator: Actuator[Any, Any], send: Starting) -> Effect:
     """An event to a run that its input names, {"run" or "key", "event", "body"}; gives the receipt."""
 
     def read(task: Task | None, input: Json) -> tuple[str, str, Json]:
-        known = ("run", "key", "event", "body")
-        if not isinstance(input, dict):
-            raise BadArguments([Fault("", "must be an object of run or key, event and body")], nothing_was="sent")
-        faults = [
-            Fault(name, f"is not a field here; there are {', '.join(known)}") for name in input if name not in known
-        ]
-        if isinstance(input.get("run"), str) is isinstance(input.get("key"), str):
-            faults.append(Fault("run", "or `key` must name the run, and not both"))
-        if not isinstance(input.get("event"), str):
-            faults.append(Fault("event", "must name the event"))
-        if faults:
-            raise BadArguments(faults, nothing_was="sent")
-        run = input.get("run") or run_id(None if task is None else task.principal, actuator.name, input["key"])
-        return run, input["event"], input.get("body", {})
+        return addressed(input, actuator.name, None if task is None else task.principal)
 
     async def event(task: Task, input: Json) -> Json:
         run, name, body = read(task, input)

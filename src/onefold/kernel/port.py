@@ -29,6 +29,9 @@ R = TypeVar("R")
 Promise = Literal["dedupes", "lookup", "neither", "local"]
 DELIVER: Final = "deliver."
 """What the port to another module's actors is called, before that module's name."""
+CALL: Final = "call."
+EVENT: Final = "event."
+"""The ports to an actuator's runs, before its name: one begins a run, one tells an event to one that there is."""
 POST: Final = "post"
 """The port to the cell that a tick's owner names; with a dot and a shape, the port to that shape's boxes."""
 
