@@ -41,7 +41,20 @@ async def test_the_longest_unused_cell_makes_room() -> None:
         assert await app.cell(Room, "b").spawn() == Resident()
 
 
-async def test_a_cell_in_a_turn_finishes_it_before_it_leaves_memory() -> None:
+@pytest.mark.parametrize("turns_of_the_loop", range(4))
+async def test_a_cell_in_a_turn_finishes_it_before_it_leaves_memory(turns_of_the_loop: int) -> None:
+    async with testing.open(Room) as app:
+        verbs, lobby = app.host.cells, app.cell(Room, "lobby")
+        await lobby.spawn()
+        turns = [asyncio.ensure_future(lobby.turn(Room.greet)(str(n))) for n in range(3)]
+        for _ in range(turns_of_the_loop):
+            await asyncio.sleep(0)
+        assert await verbs.evict("Room", "lobby", caller=app.caller) == "evicted"
+        assert await asyncio.gather(*turns) == ["hello 0", "hello 1", "hello 2"]
+        assert (await lobby.read()).visits == 3
+
+
+async def test_a_cell_in_a_program_finishes_it_before_it_leaves_memory() -> None:
     async with testing.open(Room) as app:
         lobby = app.cell(Room, "lobby")
         await lobby.spawn()
