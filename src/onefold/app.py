@@ -34,6 +34,7 @@ from onefold.host.sweep import Swept
 from onefold.kernel.module import Module
 from onefold.kernel.prune import Pruned
 from onefold.reflex.words import Ingested, Signal, Write
+from onefold.terms.duration import duration_ms
 from onefold.terms.errors import NotOpen
 
 __tracebackhide__ = True  # a failing test shows the test's own lines
@@ -178,17 +179,17 @@ class App:
         input: I = None,  # type: ignore[assignment]
         *,
         key: str | None = None,
+        delay: str | timedelta | None = None,
     ) -> Receipt[O]:
-        """As soon as the run is committed. Raises: BadArguments, KeyConflict, before any row exists."""
-        host = self.host
-        started = await host.start_checked(actuator, input, key=key, caller=self.caller)
+        """As soon as the run is committed; it begins then, or after `delay`. Raises, without a row: BadArguments, KeyConflict."""
+        host, after = self.host, 0 if delay is None else duration_ms(delay, what="delay")
+        started = await host.start_checked(actuator, input, key=key, caller=self.caller, after_ms=after)
         return held(started.receipt, host, self.caller, actuator)
 
     async def receipt(self, run_id: str) -> Receipt[Any]:
         """A run as it is now. Raises: NotFound."""
-        host = self.host
-        shown = await host.receipt(run_id, caller=self.caller)
-        return held(shown, host, self.caller, host.catalog.actuator(shown.program))
+        shown = await self.host.receipt(run_id, caller=self.caller)
+        return held(shown, self.host, self.caller, self.host.catalog.actuator(shown.program))
 
     # --- modules ----------------------------------------------------------------------------
 
@@ -220,8 +221,7 @@ class App:
         dry_run: bool = False,
     ) -> Swept:
         """Take away runs that ended, replies of modules given, reflex runs that settled and facts that were delivered so
-        long ago; by default as the settings say. A repeat still counts once: without its reply it is AlreadyDone.
-        dry_run: only count.
+        long ago; by default as the settings say. A repeat still counts once, as AlreadyDone. dry_run: only count.
         """
         return await self.host.sweep(
             runs=kept(runs, "runs"),

@@ -134,9 +134,10 @@ class App:
         input: I = None,  # type: ignore[assignment]
         *,
         key: str | None = None,
+        delay: str | timedelta | None = None,
     ) -> Receipt[O]:
-        """As soon as the run is committed. Raises: BadArguments, KeyConflict, before any row exists."""
-        return self._held(self.wait_for(self.awaited.start(actuator, input, key=key)))
+        """As soon as the run is committed; it begins then, or after `delay`. Raises, without a row: BadArguments, KeyConflict."""
+        return self._held(self.wait_for(self.awaited.start(actuator, input, key=key, delay=delay)))
 
     def receipt(self, run_id: str) -> Receipt[Any]:
         """A run as it is now. Raises: NotFound."""

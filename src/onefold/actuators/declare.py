@@ -120,9 +120,10 @@ class Actuator(Generic[I, O]):
         principal: str | None = None,
         dedupe: str | None = None,
         nonce: str = "",
+        after: int = 0,
     ) -> Start:
-        """The event that creates a run. `input` is what `written` gave."""
-        return Start(run, self.name, Raw(input), key, principal, dedupe, nonce)
+        """The event that creates a run. `input` is what `written` gave; `after`: ms until it begins."""
+        return Start(run, self.name, Raw(input), key, principal, dedupe, nonce, after=after)
 
     @cached_property
     def module(self) -> RunModule:

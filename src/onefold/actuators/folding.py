@@ -85,7 +85,9 @@ def _started(state: State, fact: Started) -> None:
     state.status = "running"
     state.run, state.program, state.key, state.principal = fact.run, fact.program, fact.key, fact.principal
     state.input, state.dedupe, state.seed = fact.input, fact.dedupe, fact.seed
-    state.started_at = state.updated_at = fact.at
+    state.started_at = state.updated_at = state.begins = fact.at
+    if fact.begins is not None:
+        state.begins = fact.begins
     state.passes, state.passing = 1, True
 
 

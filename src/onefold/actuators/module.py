@@ -180,11 +180,13 @@ def _woken(
 def _start(state: State, event: Start, at: int) -> Decision[Fact, Reply]:
     if state.status:
         return Decision(reply=Begun(state.run))
-    fact = Started(event.run, event.program, at, event.input, event.key, event.principal, event.dedupe)
+    begins = at + event.after if event.after else None
+    fact = Started(event.run, event.program, at, event.input, event.key, event.principal, event.dedupe, begins=begins)
     begun = Begun(event.run, event.nonce)
     if event.over:
         return Decision(facts=[fact, Finished(at, event.result)], reply=begun)
-    return Decision(facts=[fact], owed=[Owed("pass", "pass/1", RunPass(event.run, 1))], reply=begun)
+    first = None if begins is None else moment(begins)
+    return Decision(facts=[fact], owed=[Owed("pass", "pass/1", RunPass(event.run, 1), at=first)], reply=begun)
 
 
 def _fork(state: State, event: Fork) -> Decision[Fact, Reply]:

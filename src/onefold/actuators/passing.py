@@ -61,7 +61,7 @@ class Pass:
 
     def __init__(self, state: State, executor: Executor) -> None:
         self.loop = PassLoop(self._timer)
-        self.loop.now_ms = state.started_at
+        self.loop.now_ms = state.begins
         self.executor = executor
         self.queue: deque[Entry] = deque(state.journal)
         self.open: dict[str, Open] = dict(state.open)

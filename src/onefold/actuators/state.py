@@ -114,6 +114,7 @@ class State(Struct):
     seed: str | None = None
     input: Raw = NULL
     started_at: int = 0
+    begins: int = 0
     updated_at: int = 0
     journal: Journal = Journal()
     open: Mapping[str, Open] = {}

@@ -24,7 +24,7 @@ class Start(Word, frozen=True):
     """Create a run. `input` is the checked input as JSON, `principal` who it runs as.
 
     dedupe: what calls that agree on `dedupe_by` have in common. nonce: of the call; the reply gives
-    back that of the call which made the run. over: the function ended without doing anything, and
+    back that of the call which made the run. after: so many ms until its first pass. over: the function ended without doing anything, and
     `result` is what it gave.
     """
 
@@ -37,6 +37,7 @@ class Start(Word, frozen=True):
     nonce: str = ""
     over: bool = False
     result: Raw = NULL
+    after: int = 0
 
     @property
     def id(self) -> str:
@@ -134,6 +135,7 @@ class Started(Word, frozen=True):
     principal: str | None = None
     dedupe: str | None = None
     seed: str | None = None  # of a fork: the run whose chances its first steps went by
+    begins: int | None = None  # of a delayed one: not before this instant
 
 
 class Handed(Word, frozen=True):

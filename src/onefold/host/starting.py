@@ -45,7 +45,7 @@ class Call:
 
     digest: over the input with fields equal to their default left out, so that the same content
     through another door, or after a deploy that adds a field, is the same. agreeing: digest of the
-    `dedupe_by` fields, or None.
+    `dedupe_by` fields, or None. after: ms until a run that it makes begins; no part of its content.
     """
 
     actuator: Actuator[Any, Any]
@@ -54,14 +54,15 @@ class Call:
     written: bytes
     digest: bytes
     agreeing: str | None
+    after: int = 0
 
     @staticmethod
-    def of(actuator: Actuator[Any, Any], input: Any, key: str | None, principal: str | None) -> Call:
+    def of(actuator: Actuator[Any, Any], input: Any, key: str | None, principal: str | None, after: int = 0) -> Call:
         written = actuator.written(input)
         slim = written
         if actuator.model is not None:
             slim = canonical(input.model_dump(mode="json", by_alias=True, exclude_defaults=True))
-        return Call(actuator, key, principal, written, digest(slim), actuator.agreeing(input))
+        return Call(actuator, key, principal, written, digest(slim), actuator.agreeing(input), after)
 
 
 class Turns:
@@ -107,12 +108,13 @@ class StartVerbs:
         key: str | None = None,
         caller: Caller,
         wait_ms: int = 0,
+        after_ms: int = 0,
     ) -> Started:
-        """As `start`, for an input that is the actuator's model already."""
+        """As `start`, for an input that is the actuator's model already. after_ms: until a new run begins."""
         self._core.catalog.actuator(actuator.name)
         if key is not None:
             check_text(key, "key")
-        call = Call.of(actuator, input, key, caller.principal)
+        call = Call.of(actuator, input, key, caller.principal, after_ms)
         if call.agreeing is None:
             new, at = await self._begin(call)
         else:
@@ -152,9 +154,15 @@ class StartVerbs:
         at = ActorId(name, principal, run)
         nonce = chance.hex()
         start = call.actuator.start(
-            run=run, input=call.written, key=key, principal=principal, dedupe=call.agreeing, nonce=nonce
+            run=run,
+            input=call.written,
+            key=key,
+            principal=principal,
+            dedupe=call.agreeing,
+            nonce=nonce,
+            after=call.after,
         )
-        if self._ends_at_once(call.actuator):
+        if not call.after and self._ends_at_once(call.actuator):
             result = result_of(call.actuator, start, self._core.clock.now())
             if result is not None:
                 start = structs.replace(start, over=True, result=result)
