@@ -21,7 +21,6 @@ from onefold.fleet.mailbox import MAILS
 from onefold.host.approvals import ApprovalVerbs, asking
 from onefold.host.blobs import BlobJanitor, BlobVerbs
 from onefold.host.caller import Caller
-from onefold.host.calling import run_ports
 from onefold.host.catalog import Catalog
 from onefold.host.clock import Clock
 from onefold.host.config import Config
@@ -139,7 +138,6 @@ class Host(
         if self._twice:
             modules = [twice(module) for module in modules]
         core.ports.update(standing_ports(core, modules, posts))
-        core.ports.update(run_ports(self.catalog.actuators.values(), self.start_checked, self.run_send))
         core.ports.update(self._ports_to_cells())
         schemas, ready = _of_cells(self.catalog.cells)
         shared = _of_fleet() if core.standing is not None else (MAILS,) if self.catalog.cells else ()

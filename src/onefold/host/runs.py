@@ -24,6 +24,7 @@ from onefold.actuators.state import Journal, State
 from onefold.actuators.tables import RUN
 from onefold.actuators.words import Cancel, Reopen, Sent
 from onefold.host.caller import Caller
+from onefold.host.calling import run_ports
 from onefold.host.core import Core
 from onefold.host.deciding import decided
 from onefold.host.modules import Page
@@ -70,6 +71,7 @@ class RunVerbs(StartVerbs):
         self._agreeing: dict[tuple[str, str | None, str | None], Turns] = {}
         for name in self._core.catalog.actuators:
             self._by_tag.setdefault(run_tag(name), []).append(name)
+        self._core.ports.update(run_ports(self._core.catalog.actuators.values(), self.start_checked, self.run_send))
         self._core.acts["reopen"] = self._reopen
         self._core.heard.append(lambda resident, folded: self._wake(resident.at, resident.durable))
         self._core.looks.append(lambda at: self._wake(at, None))
