@@ -307,6 +307,8 @@ class Core:
         """A turn that another node or a letter brought, of an actor of this process: its reply, and whether it was given
         before. Raises: OwnedElsewhere, and what its turn raises.
         """
+        if self.router is not None:
+            self.router.knows(sent.at)
         module = self.node.kind(sent.at.kind).module
         if sent.is_program:
             return await self.programs(sent, takes), False

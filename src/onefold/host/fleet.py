@@ -98,9 +98,12 @@ class Fleet:
     # --- turns of other nodes -------------------------------------------------------------------------
 
     async def received(self, sent: Sent) -> Answer:
-        """A turn that another node sent. Raises: OwnedElsewhere, before anything happened; what its turn raises."""
+        """A turn that another node sent. Raises: OwnedElsewhere, before anything happened, also where this one's code is
+        too old for it; what its turn raises.
+        """
         self._core.node.mine(sent.at)
-        module = self._core.node.kind(sent.at.kind).module
+        is_event = isinstance(sent.word, dict) and "type" in sent.word
+        module = self.router.knows(sent.at, sent.word if is_event else None)
         if sent.is_act:
             act = self._core.acts.get(str(sent.word["do"]))
             if act is not None:

@@ -23,12 +23,13 @@ from onefold.host.deciding import Deciding
 from onefold.host.membership import Membership
 from onefold.host.peers import Peers
 from onefold.kernel.blob import pointed
+from onefold.kernel.module import Module
 from onefold.kernel.tables import ACTOR, TURN
 from onefold.node.node import Decide, Node
 from onefold.node.waking import row_of
 from onefold.store.contract import Done, Query, Refused, Space
 from onefold.terms.codec import parse
-from onefold.terms.errors import AlreadyDone, OnefoldError, OutcomeUnknown, OwnedElsewhere
+from onefold.terms.errors import AlreadyDone, BadArguments, OnefoldError, OutcomeUnknown, OwnedElsewhere, UnknownName
 from onefold.terms.ids import ActorId
 from onefold.terms.typed import Codec
 
@@ -170,6 +171,21 @@ class Router:
         """Who has an actor, as far as is known."""
         peer = self._membership.standing.node_of(at)
         return None if peer is None else peer.name
+
+    def knows(self, at: ActorId, word: Any = None) -> Module[Any, Any, Any, Any, Any]:
+        """The module of an actor of ours. Raises: OwnedElsewhere where this code does not know it, or this word of it:
+        whoever sent it has newer code, and this node is about to be replaced.
+        """
+        try:
+            module = self._node.kind(at.kind).module
+            if word is not None:
+                module.codecs.event.from_json(word)
+        except (UnknownName, BadArguments) as fault:
+            name = self._membership.standing.name_of(at)
+            held = self._membership.standing.hold(at).epoch
+            log.warning("%s %s is of newer code than this node's: %s", at.kind, at.key, fault)
+            raise OwnedElsewhere(name, self._membership.name, held, held) from fault
+        return module
 
     def elsewhere(self, at: ActorId) -> bool:
         """Whether another node has the actor, or nobody."""
