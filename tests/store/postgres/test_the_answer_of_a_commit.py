@@ -18,6 +18,7 @@ from tests.postgres import Server
 from tests.store.postgres.cut import Line
 from tests.store.postgres.waiting import until
 
+HELD_UP = "select pid from pg_stat_activity where wait_event='SyncRep'"
 CANCEL = "select pg_cancel_backend(pid) from pg_stat_activity where wait_event='SyncRep'"
 TERMINATE = "select pg_terminate_backend(pid) from pg_stat_activity where wait_event='SyncRep'"
 
@@ -103,9 +104,14 @@ async def test_a_wait_for_a_replica_that_was_cancelled_is_unknown_though_the_ser
     admin.execute("alter system set synchronous_standby_names = 'nobody'")
     admin.execute("select pg_reload_conf()")
     try:
-        for number, ends in enumerate((CANCEL, TERMINATE), start=2):
-            waiting = asyncio.create_task(space.transact(writing(Append(TASK, [task(number)]))))
-            await until(admin, "select pid from pg_stat_activity where wait_event='SyncRep'")
+        number = 1
+        for ends in (CANCEL, TERMINATE):
+            waiting: asyncio.Task[Any] = asyncio.create_task(asyncio.sleep(0))
+            while not admin.execute(HELD_UP).fetchone():  # the server takes a setting up some moments after it is told
+                if waiting.done():
+                    number += 1
+                    waiting = asyncio.create_task(space.transact(writing(Append(TASK, [task(number)]))))
+                await asyncio.sleep(0.01)
             admin.execute(ends)
             assert isinstance(await waiting, Unknown)
             assert admin.execute("select count(*) from onefold.task where space > 0").fetchone() == (number,)
