@@ -11,6 +11,7 @@ from pydantic import BaseModel
 
 from onefold import App, Run, actuator
 from onefold.cell import Cell, Resident, Spawned
+from onefold.fleet.words import Claimed
 from onefold.terms.errors import BadArguments, Contended, KeyConflict, NotFound, OwnedElsewhere
 from onefold.terms.turns import ProgramRaised
 from tests.contracts.backends import store_of
@@ -151,6 +152,19 @@ async def test_custody_is_for_the_node_that_owns_the_cell(pair: tuple[App, App])
         assert not late.done()
     assert await late == "hello late"
     assert (await pair[0].cell(Room, key).read()).names == ["owner", "late"]
+
+
+async def test_custody_ends_where_its_cell_moves(pair: tuple[App, App]) -> None:
+    (key,) = keys_of(pair[1], "Room", 1)
+    async with pair[1].open(Room, key) as room:
+        assert isinstance(await pair[0].fleet.claim(f"Room/{key}"), Claimed)
+        await pair[1].host.fleet.membership.look()  # type: ignore[union-attr]
+        with pytest.raises(OwnedElsewhere):
+            await room.turn(Room.greet)("owner")
+        with pytest.raises(OwnedElsewhere):
+            await room.run('greet(name="x")\ngreet(name="y")')
+        assert await pair[1].cell(Room, key).turn(Room.greet)("guest") == "hello guest"
+    assert (await pair[0].cell(Room, key).read()).names == ["guest"]
 
 
 async def test_letters_reach_their_cell_in_order_from_everywhere(pair: tuple[App, App]) -> None:

@@ -251,7 +251,7 @@ class CellVerbs:
     async def _program(self, at: ActorId, source: str, key: str, holder: Any) -> Turn:
         router = self._core.router
         here = partial(self._programmed, at, source, key, holder)
-        if router is None:
+        if router is None or holder is not None:
             return self._turn(self._shape(at.kind), await here())
         self._read(at, source)  # what is no program goes nowhere
         sent = Sent(at, door_id(key), digest(canonical(["program", source])), {"program": source})
@@ -298,7 +298,11 @@ class CellVerbs:
 
     async def _fold(self, at: ActorId, event: Event, content: Json, holder: Any) -> Told:
         """One fold, its reply, wherever the cell is."""
-        await self._gates.open(at, holder)
+        router = self._core.router
+        if router is None or not router.elsewhere(at):  # there, its owner's gates count
+            await self._gates.open(at, holder)
+        if holder is not None:
+            return await self._folded(at, event, content, holder, None)  # custody ends where the cell moves
         decide = partial(decided, self._core.node.kind(at.kind).module.decide, event)
         told: Told = await self._core.fold(at, door_id(event.id), digest(canonical(content)), event, decide)
         self._core.point("before-reply")

@@ -286,6 +286,9 @@ class Host(
         """{"ready", "store", "oldest_overdue_seconds", "parked"}: how far behind the app is."""
         now = self.clock.now()
         oldest: int | None = None
+        if self.fleet is not None and self.fleet.membership.lease.left_ms() <= 0:
+            why = "this node's lease is over; it answers for nothing until it has renewed it"
+            return {"ready": False, "store": why, "oldest_overdue_seconds": 0.0, "parked": 0}
         try:
             for place in self._core.places:
                 for row in await place.look(soonest(place.kinds)):
