@@ -10,33 +10,35 @@ Never: is a node that anybody but a test meets.
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from onefold.cli import main
 from onefold.fleet import claims, ownership
 from onefold.fleet.standing import Standing
-from onefold.host.lease import MARGIN_PART, Lease
+from onefold.host.lease import Lease
 
 
 def blind() -> None:
-    """Believes for ever that its lease goes on."""
+    """Believes for ever that its lease goes on, and, once there is a file `deaf` where it runs, what it knew till then."""
     Lease.left_ms = lambda self: self.ms  # type: ignore[method-assign]
+    look, over = Standing.look, Standing.over
+
+    def looks(self: Any, seen: Any) -> Any:
+        return [] if Path("deaf").exists() else look(self, seen)
+
+    def is_over(self: Any) -> None:
+        if not Path("deaf").exists():
+            over(self)
+
+    Standing.look, Standing.over = looks, is_over  # type: ignore[method-assign]
 
 
 def compares_nothing() -> None:
     """Reads the owners in each commit, and lets everything pass."""
     Standing.lost = lambda self, holds, rows: {}  # type: ignore[method-assign]
-
-
-def counts_from_the_answer() -> None:
-    """Takes a renewal to begin when it hears of it, and not when it asked for it."""
-
-    def renewed(self: Any, sent: int, store_now: int) -> None:
-        self.deadline = self.boot() + self.ms - self.ms // MARGIN_PART
-        self._clock = (store_now, self.boot())
-
-    Lease.renewed = renewed  # type: ignore[method-assign]
 
 
 def takes_under_the_same_epoch() -> None:
@@ -56,9 +58,32 @@ def by_its_own_clock() -> None:
     StoreClock.now = WallClock.now  # type: ignore[method-assign]
 
 
+def _off(seconds: int) -> None:
+    time_ns, time_s = time.time_ns, time.time
+    setattr(time, "time_ns", lambda: time_ns() + seconds * 1_000_000_000)  # noqa: B010 - the clock of a machine that is wrong
+    setattr(time, "time", lambda: time_s() + seconds)  # noqa: B010 - as above
+
+
+def ahead() -> None:
+    """No twin: on a machine whose clock is two minutes ahead."""
+    _off(120)
+
+
+def behind() -> None:
+    """As `ahead`, the other way."""
+    _off(-120)
+
+
 TWINS: dict[str, Callable[[], None]] = {
     twin.__name__: twin
-    for twin in (blind, compares_nothing, counts_from_the_answer, takes_under_the_same_epoch, by_its_own_clock)
+    for twin in (
+        blind,
+        compares_nothing,
+        takes_under_the_same_epoch,
+        by_its_own_clock,
+        ahead,
+        behind,
+    )
 }
 
 

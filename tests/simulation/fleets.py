@@ -111,7 +111,7 @@ class Fleet:
         environ: Mapping[str, str] | None = None,
     ) -> Member:
         """Start one, and wait until it serves. `before`: a command that runs it."""
-        place = self._folder / name
+        place = self.place(name)
         place.mkdir(exist_ok=True)
         line = ["serve", str(target), "--store", store or self.store, "--node", name, "--listen", f"127.0.0.1:{listen}"]
         line += ["--advertise", advertise] if advertise is not None else []
@@ -133,6 +133,10 @@ class Fleet:
         first, others = names[0], names[1:]
         begun = [await self.node(first, **more)]
         return begun + list(await asyncio.gather(*(self.node(name, **more) for name in others)))
+
+    def place(self, name: str) -> Path:
+        """Where a node runs."""
+        return self._folder / name
 
     @staticmethod
     def free_port() -> int:
