@@ -141,13 +141,16 @@ def test_a_fault_that_this_code_does_not_know_is_told_as_such_and_is_safe_to_try
         b'{"code":"parse_failed","fields":{"kind":"nonesuch","ran":1,"of":1}}',
         b'{"code":7}',
         b"{}",
-        b"[]",
-        b"3",
-        b"null",
     ],
 )
 def test_what_is_no_fault_of_ours_is_still_one_error(raw: bytes) -> None:
     assert isinstance(fault_of(raw), OnefoldError)
+
+
+@pytest.mark.parametrize("raw", [b"[]", b"3", b"null", b"", b"{"])
+def test_what_is_no_fault_at_all_is_nobodys(raw: bytes) -> None:
+    with pytest.raises(BadArguments):
+        fault_of(raw)
 
 
 def test_an_answer_is_one_line_with_its_place() -> None:

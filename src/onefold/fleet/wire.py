@@ -163,11 +163,11 @@ class ElsewhereFailed(HostError):
 def fault_of(raw: bytes) -> OnefoldError:
     """The fault that another node told. No constructor is called: what it was made of is not all that it carries.
 
-    Raises: BadArguments for what is no JSON.
+    Raises: BadArguments for what is no fault at all.
     """
     told = parse(raw, "an answer of another node")
     if not isinstance(told, dict):
-        return ElsewhereFailed("something that is no fault", "")
+        raise BadArguments([Fault("fault", "has code, fields and detail")])
     code, fields, detail = str(told.get("code")), told.get("fields"), str(told.get("detail"))
     kind = _known().get(code)
     if kind is None or not isinstance(fields, dict) or not _needs(kind) <= fields.keys():
