@@ -10,22 +10,18 @@ from __future__ import annotations
 import logging
 from collections.abc import Awaitable, Callable, Container, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from onefold.actuators.declare import Actuator
 from onefold.actuators.executing import Actor, run_pass
 from onefold.actuators.words import PassEnded
-from onefold.fleet.mailbox import MAIL, Waiting
-from onefold.fleet.standing import Standing
-from onefold.fleet.wire import Sent, boxed
 from onefold.host.catalog import Catalog
 from onefold.host.clock import Clock
 from onefold.host.config import Config
 from onefold.host.deciding import Deciding
 from onefold.host.driver import Driver
-from onefold.host.postman import Postman
 from onefold.host.publishing import publisher
 from onefold.host.sender import Sender
 from onefold.host.settings import on_postgres
@@ -53,6 +49,10 @@ MAIN = "main"
 log = logging.getLogger("onefold.host")
 
 if TYPE_CHECKING:
+    from onefold.fleet.mailbox import Waiting
+    from onefold.fleet.standing import Standing
+    from onefold.fleet.wire import Sent
+    from onefold.host.postman import Postman
     from onefold.host.routing import Router
 
 
@@ -169,8 +169,6 @@ class Core:
         self.noted = Noted()
         self.singles: Callable[[], Sequence[ActorId]] = tuple  # actors owned apart from their slots
         self.driver = Driver(clock, self.node, self._places_here, self.ours, self._apart)
-        main, shared = partial(self.space, MAIN), standing is not None
-        self.postman = Postman(clock, main, self._carried, self.ours, self._apart, shared)
         self.closing: list[Callable[[], Awaitable[None]]] = []  # what runs beside, and must end before the store does
         self.last: list[Callable[[], Awaitable[None]]] = []  # once nothing is on its way any more
         self.beside_idle: list[Callable[[], bool]] = []
@@ -182,6 +180,14 @@ class Core:
         self.gained: list[Callable[[], None]] = []  # told that other actors are this process's now
         self.nudged: list[Callable[[], None]] = []  # told that another node left something new in the store
         self.looks: list[Callable[[ActorId], None]] = []  # told that an actor may be otherwise than they saw
+
+    @cached_property
+    def postman(self) -> Postman:
+        """Who carries letters. An app without cells, and of no fleet, never loads that room."""
+        from onefold.host.postman import Postman
+
+        main, shared = partial(self.space, MAIN), self.standing is not None
+        return Postman(self.clock, main, self._carried, self.ours, self._apart, shared)
 
     def keep(
         self,
@@ -320,6 +326,9 @@ class Core:
 
     async def _carried(self, mail: Waiting) -> None:
         """One letter as a turn. Its row goes with the turn's commit."""
+        from onefold.fleet.mailbox import MAIL
+        from onefold.fleet.wire import boxed
+
         sent = boxed(mail.to, mail.event, mail.body)
         if self.standing is None or mail.to.kind not in self.standing.apart:
             await self.received(sent, (MAIL, (mail.n,)))

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any
 
 from onefold.actuators.executing import run_pass
 from onefold.actuators.tables import RUNS, beside
-from onefold.fleet.mailbox import MAILS
 from onefold.host.approvals import ApprovalVerbs, asking
 from onefold.host.blobs import BlobJanitor, BlobVerbs
 from onefold.host.caller import Caller
@@ -140,7 +139,7 @@ class Host(
         core.ports.update(standing_ports(core, modules, posts))
         core.ports.update(self._ports_to_cells())
         schemas, ready = _of_cells(self.catalog.cells)
-        shared = _of_fleet() if core.standing is not None else (MAILS,) if self.catalog.cells else ()
+        shared = _of_fleet(fleet=core.standing is not None) if core.standing or self.catalog.cells else ()
         core.keep(
             MAIN,
             [*modules, *self.catalog.cells.values(), alerting(self.config.alerts)],
@@ -341,10 +340,12 @@ def _of_cells(cells: Mapping[str, Cells]) -> tuple[tuple[Schema, ...], Callable[
     return (SHAPES,), partial(number_shapes, list(cells.values()))
 
 
-def _of_fleet() -> tuple[Schema, ...]:
+def _of_fleet(*, fleet: bool) -> tuple[Schema, ...]:
+    """The tables that all spaces share: boxes, and who owns what in a fleet."""
+    from onefold.fleet.mailbox import MAILS
     from onefold.fleet.ownership import FLEET
 
-    return (FLEET, MAILS)
+    return (FLEET, MAILS) if fleet else (MAILS,)
 
 
 def _migrating(statements: Sequence[str]) -> Callable[[AuthorSpace], Any]:
