@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -12,7 +13,7 @@ import pytest
 
 from tests.simulation.cables import Cable, database
 from tests.simulation.fleet_callers import KEYS, Load
-from tests.simulation.fleets import TAKEN_OVER_S, Fleet, Member, client, within
+from tests.simulation.fleets import LEASE_MS, TAKEN_OVER_S, Fleet, Member, client, within
 
 SEEDS = range(8) if os.environ.get("ONEFOLD_DEEP") else range(1)
 pytestmark = pytest.mark.parametrize("seed", SEEDS)
@@ -62,6 +63,25 @@ async def test_a_node_without_its_database_ends_by_itself_before_another_begins(
             await within(2 * TAKEN_OVER_S, "it is back, in a new life", back)
             await fleet.settled("abc")
             await load.some(50)
+        assert await load.judge() == []
+
+
+async def test_a_node_that_went_in_the_middle_of_a_commit_holds_up_nobody_who_takes_its_place(
+    fleet: Fleet, seed: int
+) -> None:
+    async with AsyncExitStack() as stack:
+        await fleet.node("b")
+        _, cable = await behind(fleet, stack, "a")
+        await fleet.settled("ab")
+        load = Load(fleet, seed, lambda: [fleet.members["b"].url])
+        key = (await fleet.cells_of("a", KEYS))[0]
+        async with load:
+            await load.some(60)
+            await cable.hold("back")  # what it asks arrives, and locks rows; it never hears of it, and never commits
+            async with asyncio.timeout(LEASE_MS / 1000 * 1.25 + 4.0):
+                assert await load.turn(key, "count", f"after-{seed}", [fleet.members["b"].url])
+            fleet.members.pop("a").send(signal.SIGKILL)
+            await cable.mend()
         assert await load.judge() == []
 
 

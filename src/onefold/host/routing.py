@@ -4,6 +4,7 @@ For: the turn here where the actor is ours; else over HTTP to the node that owns
 nobody knows whether it arrived, or where its owner cannot be reached.
 Never: folds for another node; sends a second turn to an actor while one of this node's is on its way to it as a letter.
 Was wrong once: an ambiguous turn sent again over HTTP. Its sender's next one had gone on ahead of it.
+And a wait for the answer of a node that another had replaced meanwhile: its caller waited half a minute for nothing.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from onefold.fleet.wire import Answer, Sent
 from onefold.host.clock import Clock
 from onefold.host.connection import Ambiguous, NotReached
 from onefold.host.deciding import Deciding
+from onefold.host.lease import PART
 from onefold.host.membership import Membership
 from onefold.host.peers import Peers
 from onefold.kernel.blob import pointed
@@ -62,6 +64,7 @@ class Router:
         self._fetch = fetch
         self._by_mail: Counter[ActorId] = Counter()  # turns of ours that are letters by now
         self._telling: set[asyncio.Task[None]] = set()
+        self._newer: set[str] = set()  # kinds that this node's code is too old for, once it was said
         self.posted: Callable[[ActorId], None] = lambda at: None
 
     async def fold(
@@ -104,7 +107,7 @@ class Router:
             if peer is not None and peer.name != self._membership.name:
                 if self._by_mail[sent.at] or peer.url is None or missed >= TRIES:
                     return await self._by_letter(sent, peer)
-                answer = await self._peers.ask(peer.url, sent)
+                answer = await self._asked(peer, sent)
                 if isinstance(answer, Answer):
                     return answer
                 if isinstance(answer, Ambiguous):
@@ -123,6 +126,23 @@ class Router:
                 return await here()
             except OwnedElsewhere as again:
                 elsewhere = again
+
+    async def _asked(self, peer: NodeRow, sent: Sent) -> Answer | OnefoldError | NotReached | Ambiguous:
+        """What a node says to a turn. It is given up on once the node is known not to have the actor any more: one that
+        stands still, or hears nothing of its database, keeps who asked it for as long as it can.
+        """
+        assert peer.url is not None
+        asking = asyncio.get_running_loop().create_task(self._peers.ask(peer.url, sent), name="onefold ask")
+        try:
+            while True:
+                await asyncio.wait((asking,), timeout=self._membership.lease.ms / PART / 1000)
+                if asking.done():
+                    return asking.result()
+                owner = self._membership.standing.node_of(sent.at)
+                if owner is None or (owner.name, owner.incarnation) != (peer.name, peer.incarnation):
+                    return Ambiguous()
+        finally:
+            asking.cancel()
 
     async def program(self, sent: Sent, here: Callable[[], Awaitable[Any]]) -> Any:
         """The reply to a program of a cell, wherever it runs."""
@@ -183,7 +203,9 @@ class Router:
         except (UnknownName, BadArguments) as fault:
             name = self._membership.standing.name_of(at)
             held = self._membership.standing.hold(at).epoch
-            log.warning("%s %s is of newer code than this node's: %s", at.kind, at.key, fault)
+            if at.kind not in self._newer:
+                self._newer.add(at.kind)
+                log.warning("%s %s is of newer code than this node's: %s", at.kind, at.key, fault)
             raise OwnedElsewhere(name, self._membership.name, held, held) from fault
         return module
 
