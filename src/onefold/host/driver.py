@@ -99,7 +99,9 @@ class Driver:
         """Ring nothing more; what is ringing finishes."""
         self.rest()
         if self._task is not None:
-            await self._task
+            await asyncio.wait((self._task,))
+            if not self._task.cancelled():  # else it was abandoned before
+                self._task.result()
 
     def abandon(self) -> None:
         """Ring nothing more, and leave what is ringing. For tests."""

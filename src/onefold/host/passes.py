@@ -19,9 +19,8 @@ from onefold.host.deciding import decided
 from onefold.kernel.drain import moved
 from onefold.kernel.port import Inner
 from onefold.node.author import author
-from onefold.node.resident import Resident
+from onefold.node.resident import ReadAnew, Resident
 from onefold.store.contract import Tx
-from onefold.terms.errors import StoreUnavailable
 from onefold.terms.ids import ActorId, step_id
 
 T = TypeVar("T")
@@ -51,7 +50,7 @@ class RunActor:
     def fold(self, event: Event, id: str, /) -> Awaitable[Any]:
         """Fold as the source `step`. The pass reads the rows anew after a failure, so no id is asked twice."""
         if self._resident.gone:
-            raise StoreUnavailable(self._at.kind, "the run was dropped from memory after a commit that failed")
+            raise ReadAnew(self._at.kind)
         return self._folded(event, id)
 
     async def _folded(self, event: Event, id: str) -> Any:
@@ -65,7 +64,7 @@ class RunActor:
         )
         if self._resident.gone:
             # What it watches was dropped after a lost commit: it is run anew, from the rows.
-            raise StoreUnavailable(self._at.kind, "the run was read anew after a commit whose answer was lost")
+            raise ReadAnew(self._at.kind)
         return reply
 
     async def blob(self, digest: bytes, /) -> bytes:

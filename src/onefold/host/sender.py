@@ -27,7 +27,7 @@ from onefold.kernel.port import Inner, Local, Port, StandIn, Step, unstopped
 from onefold.kernel.unfit import UNFIT, said, shown
 from onefold.kernel.words import NOTHING, Answer, Decision, Dropped
 from onefold.node.node import Decide, Node
-from onefold.node.resident import Resident
+from onefold.node.resident import ReadAnew, Resident
 from onefold.terms.errors import BadArguments, DecideFailed, OnefoldError, PortFailed, TooLarge
 from onefold.terms.faults import says, short
 from onefold.terms.ids import ActorId, owed_id
@@ -129,7 +129,7 @@ class Sender:
     # --- one send ---------------------------------------------------------------------------
 
     async def _send(self, resident: Resident, item: Outstanding) -> None:
-        at = resident.at
+        at, anew = resident.at, False
         try:
             port = self._ports.get(item.port)
             if not isinstance(port, Port):
@@ -152,7 +152,8 @@ class Sender:
                 await self._change(at, given_up(item))
                 return
             answer = await self._ask(resident, port, item, find=find)
-            if answer is not _FELL:
+            anew = answer is _ANEW
+            if answer is not _FELL and not anew:
                 await self._confirm(resident, item, answer)
         except OnefoldError as fault:
             log.warning("owed row %s of %s %s: %s", item.key, at.kind, at.key, fault)
@@ -162,6 +163,15 @@ class Sender:
             current = self._node.resident(at)
             if current is not None and item.n in current.owed and not current.owed[item.n].confirmed:
                 current.owed[item.n].in_flight = False
+        if anew and not self._closing:
+            await self._again(at)
+
+    async def _again(self, at: ActorId) -> None:
+        """Send what is due of an actor that was dropped meanwhile."""
+        try:
+            self._node.send_due(await self._node.activate(at))
+        except OnefoldError as fault:
+            log.warning("%s %s could not be read anew: %s", at.kind, at.key, fault)
 
     async def _void(self, resident: Resident, item: Outstanding) -> bool:
         """Whether its actor does not want this row sent any more. Asked on the head, so that nothing leaves after a
@@ -177,7 +187,7 @@ class Sender:
         return True
 
     async def _ask(self, resident: Resident, port: Port[Any, Any], item: Outstanding, *, find: bool) -> Any:
-        """Call the port with the sealed bytes. What it gave back, or _FELL when the try failed."""
+        """Call the port with the sealed bytes. What it gave back, _FELL when the try failed, _ANEW when its actor was dropped."""
         acted = False
         try:
             aside = pointed(item.body)  # checked against their digest before each send
@@ -200,16 +210,15 @@ class Sender:
                 if self._stand_in is not None:
                     function = self._stand_in(function, step, port.name)
                 acted = True
-                if port.is_async:
-                    answer = await function(step, body)
-                else:
-                    answer = await asyncio.to_thread(unstopped(function), step, body)
+                answer = await _called(port, function, step, body)
             self._point("after-send")
             return answer
         except asyncio.CancelledError:
             if self._closing:
                 raise
             await self._fell(resident.at, item, "it cancelled itself", acted=acted)
+        except ReadAnew:
+            return _ANEW
         except PortFailed as fault:
             await self._fell(resident.at, item, str(fault.why or fault), acted=acted)
         except (KeyboardInterrupt, SystemExit, GeneratorExit):
@@ -256,6 +265,12 @@ class Sender:
             await self._fell(at, item, why, acted=not isinstance(answer, Dropped))
 
 
+async def _called(port: Port[Any, Any], function: Callable[..., Any], step: Step, body: Any) -> Any:
+    if port.is_async:
+        return await function(step, body)
+    return await asyncio.to_thread(unstopped(function), step, body)
+
+
 def hears(module: Module[Any, Any, Any, Any, Any], item: Outstanding, answer: Any) -> tuple[str | None, Decide | None]:
     """The event id and decision for what a port gave back; (None, None) when the module hears nothing of it."""
     if is_alert(item):
@@ -280,3 +295,4 @@ def _on_answer(
 
 
 _FELL = object()
+_ANEW = object()

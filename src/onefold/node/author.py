@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from onefold.node.node import Decide, Node
-from onefold.node.resident import Turn
+from onefold.node.resident import ReadAnew, Turn
 from onefold.store.contract import AuthorSpace, Body, Refused, Tx
 from onefold.terms.errors import StoreUnavailable
 from onefold.terms.ids import ActorId
@@ -44,7 +44,7 @@ async def author(
     def journal(result: T) -> Body[Any]:
         nonlocal flying
         if resident.gone:
-            raise StoreUnavailable(space.name, "the actor was dropped after a commit that failed")
+            raise ReadAnew(space.name)
         turn = Turn(resident, event, b"", decide_of(result), future, probe=False)
         body = lane.authored(turn)
         flying = True

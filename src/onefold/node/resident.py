@@ -20,11 +20,20 @@ from onefold.kernel.module import Module
 from onefold.kernel.words import Decision
 from onefold.node.owning import Hold
 from onefold.store.contract import Row, Table
-from onefold.terms.errors import AlreadyDone, BadArguments, OnefoldError
+from onefold.terms.errors import AlreadyDone, BadArguments, OnefoldError, StoreUnavailable
 from onefold.terms.ids import ActorId
 from onefold.terms.typed import Codec
 
 Watch = Callable[[Sequence[Any]], None]
+
+
+class ReadAnew(StoreUnavailable):
+    """The actor was dropped from memory, and whoever worked on it begins again from its rows, at once: nothing fell."""
+
+    code = "store_unavailable"
+
+    def __init__(self, what: str) -> None:
+        super().__init__(what, "the actor was dropped from memory after a commit that came to nothing")
 
 
 class Resident:
