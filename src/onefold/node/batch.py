@@ -33,6 +33,11 @@ class Retake(OnefoldError):
         super().__init__("turns of this batch met a key")
 
 
+def unheeded(resident: Resident) -> bool:
+    """Whether nobody works on it in memory, who would begin anew where it is dropped, as the pass of a run does."""
+    return resident.module.room == "modules" and not resident.module.own_words
+
+
 class Batch:
     """The turns of one commit in their order, and its rows by table."""
 

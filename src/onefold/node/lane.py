@@ -30,7 +30,7 @@ from onefold.kernel.retain import lapsed
 from onefold.kernel.tables import TURN
 from onefold.kernel.unfit import blamed, decided_by, giver
 from onefold.node.arming import Arming
-from onefold.node.batch import Batch, Beside, Retake
+from onefold.node.batch import Batch, Beside, Retake, unheeded
 from onefold.node.owning import Owning
 from onefold.node.resident import Resident, Turn
 from onefold.store.contract import Answer, Body, Done, Last, Outcome, Query, Refusal, Refused, Row, Space, Unknown, Verb
@@ -92,8 +92,7 @@ class Lane(Arming):
         self._queue: deque[Turn] = deque()
         self._joined = False
         self._asked: list[Turn] = []
-        self._asking = 0  # so many batches more are asked for, though that is a trip of its own
-        self._blind = False
+        self._asking, self._blind = 0, False  # so many batches more are asked for, though that is a trip of its own
         self._flying: deque[Batch] = deque()
         self._settled: asyncio.Future[None] | None = None
 
@@ -124,13 +123,14 @@ class Lane(Arming):
             await self._settled
 
     def ask(self) -> tuple[Query, ...]:
-        self._joined = False
+        self._joined = self._blind = False
         queue = self._queue
         self._asked = [queue.popleft() for _ in range(min(len(queue), AT_ONCE))]
         if queue:
             self._joined = True
             self.space.join(self)
-        self._blind = self._asking == 0 and self.space.far and not self._windows
+        if self._asking == 0 and self.space.far and not self._windows:
+            self._blind = all(unheeded(turn.resident) for turn in self._asked)
         if self._blind:
             return ()
         self._asking -= self._asking > 0
