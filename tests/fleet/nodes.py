@@ -79,6 +79,8 @@ class Node:
         with suppress(asyncio.CancelledError):
             await self.serving
         self.listening.close()
+        for connection in tuple(self.server.server_state.connections):
+            connection.transport.abort()
         await host.abandon()
         self.app._opened.host = None
 

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import pytest
 
 from onefold.fleet import claims
-from onefold.fleet.claims import claiming, judged, lapsing, releasing, seizing
+from onefold.fleet.claims import claiming, inheriting, judged, lapsing, releasing, seizing
 from onefold.fleet.ownership import (
     CLOSED,
     EPOCHS,
@@ -32,6 +32,7 @@ from onefold.fleet.ownership import (
     taking,
     telling,
 )
+from onefold.fleet.planning import plan
 from onefold.fleet.words import Claimed, Contended, Fenced, Free, HeldBy, Owner, Seized
 from onefold.kernel.tables import KERNEL
 from onefold.store.contract import Body, Done, Query, Space
@@ -314,6 +315,31 @@ async def test_only_names_that_nobody_alive_owns_are_taken(fleet: Fleet) -> None
     assert await fleet.do(closing(b, LEASE_MS, ["a"])) == ["a"]
     assert await fleet.do(taking(b, {SLOT: 0}, 1)) == {}  # seen too long ago
     assert await fleet.do(taking(b, {SLOT: 1}, 1)) == {SLOT: 2}
+
+
+async def test_what_was_claimed_without_an_end_is_kept_until_its_node_is_over(fleet: Fleet) -> None:
+    a, b = await fleet.join("a"), await fleet.join("b")
+    names = (SLOT, OTHER)
+    await fleet.claim(a, SLOT)
+    await fleet.claim(b, OTHER)
+    view = seen(await fleet.space.look(*looked()), (await fleet.node("a")).until - LEASE_MS)
+    for me in (a, b):
+        assert not plan(me, view, names).hand
+    await fleet.lapse(b)
+    assert await fleet.do(closing(a, LEASE_MS, ["b"])) == ["b"]
+    taken = await fleet.do(taking(a, {OTHER: 1}, 1))
+    await fleet.do(inheriting(a, {OTHER: 7}))
+    assert (await fleet.rows())[2][1][1] > 0
+    await fleet.do(inheriting(a, taken))
+    assert [row for row in (await fleet.rows())[2] if row[0] == OTHER] == [(OTHER, 0)]
+
+
+async def test_a_node_that_leaves_hands_over_also_what_was_claimed(fleet: Fleet) -> None:
+    a, b = await fleet.join("a"), await fleet.join("b")
+    await fleet.claim(a, SLOT)
+    assert await fleet.do(telling(a, LIVE, LEAVING))
+    view = seen(await fleet.space.look(*looked()), (await fleet.node("a")).until - LEASE_MS)
+    assert plan(a, view, (SLOT,)).hand == {SLOT: (1, b)}
 
 
 async def test_what_was_seen_is_what_the_rows_say(fleet: Fleet) -> None:

@@ -3,7 +3,7 @@
 For: claim, seize, renew, release, and letting a name fall back. Pure: each is a transaction body.
 Never: gives an epoch twice; leaves the owner of an actor's slot in the belief that the actor is its own.
 Was wrong once: an actor claimed beside its slot. The slot's owner had it in memory, its guard still passed, and two
-wrote: the claim now bumps the slot's epoch with its own.
+wrote: the claim now bumps the slot's epoch with its own. And a slot claimed without an end: the next beat gave it back.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from onefold.fleet.words import Claimed, Contended, Fenced, Free, HeldBy, Owner,
 from onefold.store.contract import Append, Body, Cas, DbNow, Last, Put, Query, Row, Write
 from onefold.terms.instant import moment
 
-FOR_EVER = 0  # a lease without an end of its own: the node's
+FOR_EVER = 0  # no lease of its own: it ends with the node, or when another is to have the name
+HELD = 1 << 62  # the same, of what was claimed by hand: it ends with the node
 
 
 def claiming(name: str, slot: str | None, me: Me, lease_ms: int | None, incarnation: int) -> Body[Claimed | HeldBy]:
@@ -108,6 +109,21 @@ def lapsing(names: dict[str, int], incarnation: int) -> Body[list[str]]:
     return body
 
 
+def inheriting(me: Me, names: Mapping[str, int]) -> Body[None]:
+    """Names that were just taken, each under an epoch: what an earlier owner had claimed them by is over with it."""
+
+    def body() -> Any:
+        keys: list[Row] = [(name,) for name in names]
+        _, found = yield (
+            Query(LEASE, on=("name",), keys=keys, order=("name",), lock="update"),
+            Query(OWNER, on=("name",), keys=keys),
+        )
+        mine = [row for row in map(OwnerRow.of, found) if row.belongs(me) and row.epoch == names[row.name]]
+        return Last((Put(LEASE, [(row.name, FOR_EVER, 0) for row in mine]),) if mine else (), None)
+
+    return body
+
+
 def judged(row: OwnerRow | None, me: Me, epoch: int) -> Owner | Fenced | Free:
     """What a holder under `epoch` is told."""
     if row is None or row.node == NOBODY:
@@ -164,7 +180,7 @@ def _owned(
 
 
 def _lease(name: str, now: int, lease_ms: int | None) -> tuple[Write, ...]:
-    return (Put(LEASE, [(name, FOR_EVER if lease_ms is None else now + lease_ms, now)]),)
+    return (Put(LEASE, [(name, HELD if lease_ms is None else now + lease_ms, now)]),)
 
 
 def _freed(rows: Iterable[OwnerRow], incarnation: int) -> tuple[Write, ...]:

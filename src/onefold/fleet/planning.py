@@ -59,13 +59,15 @@ def plan(me: Me, seen: Seen, names: tuple[str, ...]) -> Plan:
         for node in seen.nodes.values()
         if node.state != "closed" and node.until <= seen.now and node.name != me.name
     ]
-    wanted = wishes(staying(seen, me), names)
+    stay = staying(seen, me)
+    wanted = wishes(stay, names)
     take: dict[str, int] = {}
     hand: dict[str, tuple[int, Me]] = {}
     for name, to in wanted.items():
         row = seen.owners.get(name)
         if row is not None and row.belongs(me):
-            if to != me.name and seen.leases.get(name, 0) <= seen.now:  # else it was claimed by hand, for a while
+            by_hand = seen.leases.get(name, 0) > seen.now and me.name in stay  # it was claimed, and is kept as long
+            if to != me.name and not by_hand:
                 hand[name] = (row.epoch, Me(to, seen.nodes[to].incarnation))
         elif to == me.name and (row is None or row.node == NOBODY or not seen.alive(row.node, row.incarnation)):
             take[name] = 0 if row is None else row.epoch

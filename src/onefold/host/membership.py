@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, 
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
-from onefold.fleet.claims import lapsing
+from onefold.fleet.claims import inheriting, lapsing
 from onefold.fleet.ownership import (
     CLOSED,
     LEAVING,
@@ -234,6 +234,9 @@ class Membership:
             self._learned(
                 self.standing.changed(OwnerRow(name, me.name, me.incarnation, epoch) for name, epoch in taken.items())
             )
+            claimed = {name: epoch for name, epoch in taken.items() if self.standing.seen.leases.get(name)}
+            if claimed:
+                await self._try(inheriting(me, claimed))
         names = list(todo.hand)
         for at in range(0, len(names), AT_ONCE):
             await self._hand({name: todo.hand[name] for name in names[at : at + AT_ONCE]}, grace_ms)
