@@ -9,6 +9,7 @@ Never: is a node that anybody but a test meets.
 
 from __future__ import annotations
 
+import asyncio
 import sys
 import time
 from collections.abc import Callable
@@ -19,6 +20,7 @@ from onefold.cli import main
 from onefold.fleet import claims, ownership
 from onefold.fleet.standing import Standing
 from onefold.host.lease import Lease
+from onefold.node.lane import Lane
 
 
 def blind() -> None:
@@ -58,6 +60,16 @@ def by_its_own_clock() -> None:
     StoreClock.now = WallClock.now  # type: ignore[method-assign]
 
 
+def hears_late() -> None:
+    """No twin: what became of a commit reaches it half a second after everybody else can see it."""
+    landed = Lane.landed
+
+    def later(self: Any, outcome: Any) -> None:
+        asyncio.get_running_loop().call_later(0.5, landed, self, outcome)
+
+    Lane.landed = later  # type: ignore[method-assign]
+
+
 def _off(seconds: int) -> None:
     time_ns, time_s = time.time_ns, time.time
     setattr(time, "time_ns", lambda: time_ns() + seconds * 1_000_000_000)  # noqa: B010 - the clock of a machine that is wrong
@@ -83,6 +95,7 @@ TWINS: dict[str, Callable[[], None]] = {
         by_its_own_clock,
         ahead,
         behind,
+        hears_late,
     )
 }
 

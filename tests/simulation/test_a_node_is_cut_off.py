@@ -85,6 +85,24 @@ async def test_a_node_that_went_in_the_middle_of_a_commit_holds_up_nobody_who_ta
         assert await load.judge() == []
 
 
+async def test_what_one_node_has_shown_no_other_shows_older(fleet: Fleet, seed: int) -> None:
+    other = await fleet.node("b")
+    owner = await fleet.node("a", twins=["hears_late"])
+    await fleet.settled("ab")
+    load = Load(fleet, seed)
+    key = (await fleet.cells_of("a", KEYS))[0]
+    for n in (1, 2):
+        writing = asyncio.create_task(load.turn(key, "count", f"{n}", [owner.url]))
+
+        async def shown(total: int = n) -> bool:
+            return bool((await load.read(key, other.url) or {}).get("total") == total)
+
+        await within(TAKEN_OVER_S, "the other node shows the turn, out of the rows", shown)
+        await load.read(key, owner.url)
+        await writing
+    assert await load.judge() == []
+
+
 async def test_between_two_nodes_that_do_not_reach_each_other_turns_go_as_letters(fleet: Fleet, seed: int) -> None:
     async with AsyncExitStack() as stack:
         cables = await advertised(fleet, stack, "ab")

@@ -113,7 +113,7 @@ class ModuleVerbs:
         """{"key", "view", "alarm"}; alarm is absent when none is set."""
         found = self._core.catalog.module(module)
         at = ActorId(found.name, caller.principal, check_text(key, "key"))
-        resident = await self._core.node.seen(at)
+        resident = await self._core.node.shown(at)
         codec = found.codecs.view
         view = found.view(resident.durable)
         shows = fitting(found.name, key, "view", "a view", codec.annotation, lambda: codec.to_json(view))

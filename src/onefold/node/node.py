@@ -186,8 +186,7 @@ class Node:
 
     async def read(self, at: ActorId) -> Any:
         """The durable state; the initial one for an actor without history. Never folds."""
-        resident = self._here(at)
-        return (await self.seen(at) if resident is None else resident).durable
+        return (await self.shown(at)).durable
 
     async def ring(self, resident: Resident) -> None:
         """The actor's alarm: fold its wake if that is due, write the row exactly, send what is due."""
@@ -247,6 +246,11 @@ class Node:
             resident = await self._read_rows(at)
             resident.gone = True
             return resident
+
+    async def shown(self, at: ActorId) -> Resident:
+        """As `seen`, for a look alone: from its rows while a commit is on its way, which another node may have shown."""
+        resident = await self.seen(at)
+        return await self._read_rows(at) if resident.hold is not None and resident.pending else resident
 
     def _here(self, at: ActorId) -> Resident | None:
         """The actor if it is in memory and still this node's."""
