@@ -108,6 +108,29 @@ async def test_a_life_that_was_closed_by_another_has_nothing_left(space: Space, 
     assert (await row(space)).state == CLOSED
 
 
+async def test_that_a_life_was_closed_is_said_once(space: Space, clock: Both, caplog: pytest.LogCaptureFixture) -> None:
+    me, lease = await joined(space), Lease(MS, clock)
+    assert isinstance(await space.transact(telling(me, LIVE, CLOSED)), Done)
+    for _ in range(3):
+        await lease.renew(me, space.transact)
+    assert [record.getMessage() for record in caplog.records] == [
+        "node a was closed by another: it owns nothing any more"
+    ]
+
+
+async def test_a_node_that_wants_other_slots_does_not_join(space: Space) -> None:
+    await joined(space)
+    before = await space.look(Query(NODE))
+    for name in ("a", "b"):
+        outcome = await space.transact(joining(name, None, MS, 16, strict=True))
+        assert isinstance(outcome, Done)
+        assert outcome.value.slots == 8
+        assert await space.look(Query(NODE)) == before
+    outcome = await space.transact(joining("b", None, MS, 8, strict=True))
+    assert isinstance(outcome, Done)
+    assert outcome.value.me == Me("b", 1)
+
+
 async def test_a_node_that_leaves_renews_as_such(space: Space, clock: Both) -> None:
     me, lease = await joined(space), Lease(MS, clock)
     await lease.renew(me, space.transact)

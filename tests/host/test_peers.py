@@ -218,3 +218,22 @@ async def test_whoever_stops_waiting_takes_nobody_along() -> None:
         left.cancel()
         going.set()
         assert await stays == Answer(b'"stays"', True)
+
+
+async def test_a_node_that_has_another_secret_is_told_of_once(caplog: pytest.LogCaptureFixture) -> None:
+    status = "401 Unauthorized"
+
+    async def handle(raw: bytes, writer: asyncio.StreamWriter) -> None:
+        body = b"".join(echo(raw)) if status.startswith("200") else b"{}"
+        writer.write(whole(status, body))
+
+    async with node(handle) as (other, peers):
+        for key in ("a", "b"):
+            assert await peers.ask(other.url, turn(key)) == NotReached()
+        told = [record.getMessage() for record in caplog.records]
+        assert len(told) == 1
+        assert other.url in told[0]
+        assert "ONEFOLD_SECRET" in told[0]
+        status = "200 OK"
+        assert await peers.ask(other.url, turn("c")) == Answer(b'"c"')
+        assert len(caplog.records) == 1

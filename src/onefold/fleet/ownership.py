@@ -181,22 +181,28 @@ class Joined:
     slots: int
 
 
-def joining(name: str, url: str | None, lease_ms: int, slots: int) -> Body[Joined]:
-    """A new life of this node. An earlier one of the same name is over from now on: what it owns is nobody's."""
+def joining(name: str, url: str | None, lease_ms: int, slots: int, *, strict: bool = False) -> Body[Joined]:
+    """A new life of this node. An earlier one of the same name is over from now on: what it owns is nobody's.
+
+    strict: nobody joins a store that has another number of slots; `Joined` says how many.
+    """
 
     def body() -> Any:
-        yield (Append(NODE, [(name, 0, 0, CLOSED, None, 0)]),)  # a row that is not there yet cannot be locked
-        (known,), actors = yield Query(NODE, on=("name",), keys=[(name,)], lock="update"), Query(ACTOR, limit=1)
+        (actors,) = yield (Query(ACTOR, limit=1),)
         # Actors from before there was a fleet have the slots that a store has by default.
-        (split,) = yield (Append(SPLIT, [("slots", SLOTS if actors else slots)]),)
+        there = SLOTS if actors else slots
+        (split,) = yield (Append(SPLIT, [("slots", there)]),)
+        there = there if split[0] is None else int(split[0][1])
+        if strict and there != slots:
+            return Last((), Joined(Me(name, 0), 0, there))
+        yield (Append(NODE, [(name, 0, 0, CLOSED, None, 0)]),)  # a row that is not there yet cannot be locked
+        ((known,),) = yield (Query(NODE, on=("name",), keys=[(name,)], lock="update"),)
         incarnation = NodeRow.of(known).incarnation + 1
         _, ((after,)) = yield (
             Put(NODE, [(name, incarnation, 0, LIVE, url, 0)]),
             Cas(NODE, [((name,), {}, {"until": DbNow(lease_ms), "since": DbNow()})]),
         )
-        now = NodeRow.of(after).since
-        there = SLOTS if actors else slots
-        return Last((), Joined(Me(name, incarnation), now, there if split[0] is None else int(split[0][1])))
+        return Last((), Joined(Me(name, incarnation), NodeRow.of(after).since, there))
 
     return body
 

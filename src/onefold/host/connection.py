@@ -45,6 +45,7 @@ class Connection(asyncio.Protocol):
 
     def __init__(self) -> None:
         self.over = False
+        self.status = 0  # of the answer before
         self._transport: asyncio.Transport | None = None
         self._parser: httptools.HttpResponseParser | None = None
         self._heard: Heard = lambda n, told: None
@@ -125,7 +126,7 @@ class Connection(asyncio.Protocol):
 
     def on_message_complete(self) -> None:
         assert self._parser is not None
-        status = self._parser.get_status_code()
+        status = self.status = self._parser.get_status_code()
         if not self._parser.should_keep_alive():
             self.over = True
             assert self._transport is not None

@@ -65,8 +65,9 @@ class Lease:
             self.renewed(sent, outcome.value)
             return self.ms // PART
         if isinstance(outcome, Done) and self.state == LIVE:
+            if not self.closed:
+                log.warning("node %s was closed by another: it owns nothing any more", me.name)
             self.closed = True
-            log.warning("node %s was closed by another; it begins anew", me.name)
         elif not isinstance(outcome, Done):
             log.warning("the lease of node %s was not renewed: %s", me.name, outcome.error)
         return self.ms // AGAIN_PART

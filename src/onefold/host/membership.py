@@ -101,7 +101,8 @@ class Membership:
         """A new life, and what nobody has. Raises: StoreUnavailable."""
         sent = self.lease.boot()
         joined = await self.transact(
-            joining(self.name, self._url, self.lease.ms, self._slots or SLOTS), f"joining as {self.name}"
+            joining(self.name, self._url, self.lease.ms, self._slots or SLOTS, strict=self._slots is not None),
+            f"joining as {self.name}",
         )
         if self._slots is not None and joined.slots != self._slots:
             told = f"the store has {joined.slots}, since it was made; leave this out, or say the same"

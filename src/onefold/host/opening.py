@@ -152,6 +152,7 @@ def _world(
             durability=config.durability,
             accept_rollback=accept_rollback,
             shared=config.node.name is not None,
+            node=config.node.name or "",
             failpoint=failpoint,
         )
     from onefold.store.postgres import PostgresWorld

@@ -10,6 +10,7 @@ under another id.
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -22,6 +23,8 @@ LINES = 16  # connections to one node
 READ_S = 35.0  # longer than a turn may take there
 NUDGE_S = 1.0
 WAITING = 10_000  # turns for one node; beyond it, it does not keep up
+UNSIGNED = 401
+log = logging.getLogger("onefold.fleet")
 
 
 class Peers:
@@ -76,6 +79,7 @@ class _Peer:
         self._all: set[Connection] = set()
         self._sending: set[asyncio.Task[None]] = set()
         self._due = False
+        self._strange = False
 
     async def ask(self, sent: Sent) -> Told:
         if len(self._waiting) >= WAITING:
@@ -95,11 +99,21 @@ class _Peer:
         connection = await self._connected()
         try:
             await connection.send(request(self._url, path, self._sign(path, body), body), body, count, heard, within_s)
+            self._answered(connection.status)
         finally:
             if connection.over:
                 self._all.discard(connection)
             else:
                 self._free.append(connection)
+
+    def _answered(self, status: int) -> None:
+        """Say it where two nodes cannot talk, once: their turns go on as letters, and nobody would know why."""
+        strange = status == UNSIGNED
+        if strange and not self._strange:
+            log.error(
+                "the node at %s refuses what is signed here: are ONEFOLD_SECRET and the clock the same?", self._url
+            )
+        self._strange = strange
 
     def close(self) -> None:
         for task in self._sending:

@@ -276,9 +276,9 @@ class StoreLocked(HostError):
     exit = 6
 
     def __init__(self, store: str, holder: str) -> None:
-        self.store = store
-        self.holder = holder
-        super().__init__(f"The store {store!r} is held by {holder}. Stop that process, or use another folder.")
+        self.store, self.holder = store, holder
+        told = f"The store {store!r} is held by {holder}"
+        super().__init__(f"{told}. Stop it, or let each be a node of a fleet: --node NAME.")
 
 
 class StoreRolledBack(HostError):

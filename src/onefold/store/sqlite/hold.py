@@ -173,7 +173,7 @@ def seated(path: str, *, but: str = "") -> list[str]:
                 out.append(holder_of(os.pread(fd, HEAD, 0)))
             finally:
                 os.close(fd)
-    return out
+    return list(dict.fromkeys(out))  # a node of a fleet has two, of one head
 
 
 def _holders(path: str, head: bytes) -> str:
