@@ -324,6 +324,20 @@ async def test_letters_are_turns_wherever_they_were_posted(fleet: Fleet) -> None
         await until(all_came)
 
 
+async def test_one_letter_that_is_posted_through_both_at_once_is_one(fleet: Fleet) -> None:
+    a, b = pair(fleet)
+    key = a_key(a, "Room", of="twice")
+    await a.app.cell(Room, key).spawn()
+    for n in range(20):
+        posts = [node.app.cell(Room, key).post(f'greet(name="{n}")', key=f"t{n}") for node in (a, b)]
+        assert {posted.id for posted in await asyncio.gather(*posts)} == {f"t{n}"}
+
+    async def all_came() -> bool:
+        return (await b.app.cell(Room, key).read()).visits == 20
+
+    await until(all_came)
+
+
 async def test_blobs_are_there_from_both(fleet: Fleet) -> None:
     a, b = pair(fleet)
     digest = await a.app.blobs.put(b"x" * 100_000)

@@ -10,7 +10,7 @@ import pytest
 
 from onefold.fleet import mailbox
 from onefold.fleet.mailbox import BOX_AT_MOST, MAIL, MAILS, TRIES, box, due, failed, letter, posting, ready, waiting
-from onefold.store.contract import AuthorSpace, Done, Last, Refused, Write
+from onefold.store.contract import Append, AuthorSpace, Done, Last, Refused, Write
 from onefold.store.memory import MemoryWorld
 from onefold.store.sqlite import SqliteWorld
 from onefold.terms.errors import Busy, KeyConflict
@@ -101,3 +101,12 @@ async def test_a_box_has_a_bound(space: AuthorSpace, monkeypatch: pytest.MonkeyP
     assert isinstance(refused, Refused)
     assert isinstance(refused.error, Busy)
     assert (await post(space, ROOM, "2")).value is True, "what is in the box already is no further letter"
+
+
+def test_a_box_that_another_node_empties_between_two_looks_takes_a_letter() -> None:
+    row = letter(2, ROOM, "d/2", "ada", b"{}", 0)
+    body: Any = posting(row)()
+    next(body)
+    with pytest.raises(StopIteration) as end:
+        body.send(([], [letter(1, ROOM, "d/1", "ada", b"{}", 0)], []))
+    assert end.value.value == Last((Append(MAIL, [row]),), False)

@@ -145,7 +145,8 @@ def posting(row: Row, digest: bytes | None = None) -> Body[bool]:
             (turns,) = yield (Query(TURN, on=("actor", "event"), keys=keys),)
             if turns and turns[0][TURN.at["digest"]] != digest:
                 raise KeyConflict(str(row[_EVENT])[2:])
-        if first and int(last[0][0]) - int(first[0][0]) >= BOX_AT_MOST - 1:  # else it cannot hold as many
+        # Both, since another node may have emptied the box between the two looks.
+        if first and last and int(last[0][0]) - int(first[0][0]) >= BOX_AT_MOST - 1:  # else it cannot hold as many
             (full,) = yield (Query(MAIL, where=own, limit=BOX_AT_MOST),)
             if len(full) >= BOX_AT_MOST:
                 raise Busy(f"the box of {row[_KIND]!s} {row[_KEY]!s}", BOX_AT_MOST)
