@@ -181,11 +181,16 @@ class ParkedVerbs:
 
     async def _retry(self, at: ActorId, word: Mapping[str, Any]) -> None:
         """As `parked_retry`, of an actor of this process."""
-        what, resident, number = await self._parked_of(at, word["id"])
+        what, _, number = _numbered(word["id"])
+        resident = await self._core.node.activate(at)
         if what == "alarm":
+            _still(what, resident, number or 0, word["id"])
             await self._core.node.rearm(at)
             return
-        await self._core.once_more(at, resident.owed[number])
+        row = resident.owed.get(number or 0)
+        if row is None:
+            return  # somebody else's retry of it has come through meanwhile
+        await self._core.once_more(at, row)
         self._core.node.send_due(await self._core.node.activate(at))
 
     async def _drop(self, at: ActorId, word: Mapping[str, Any]) -> None:
