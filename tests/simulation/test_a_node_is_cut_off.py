@@ -41,11 +41,13 @@ async def test_a_node_without_its_database_ends_by_itself_before_another_begins(
         lost, cable = await behind(fleet, stack, "a")
         await fleet.settled("abc")
         fleet.watch()
-        load = Load(fleet, seed)
+        away: list[Member] = []  # a caller that asks it waits for as long as it may
+        load = Load(fleet, seed, lambda: [each.url for each in fleet.members.values() if each not in away])
         async with load, client(30.0) as patient:
             await load.some(100)
             key = (await fleet.cells_of("a", KEYS))[0]
             before, _ = (await fleet.lives())["a"]
+            away.append(lost)
             await (cable.cut() if how == "cut" else cable.hold())
             others = [member.url for member in fleet.members.values() if member is not lost]
             async with asyncio.timeout(TAKEN_OVER_S):
@@ -53,6 +55,7 @@ async def test_a_node_without_its_database_ends_by_itself_before_another_begins(
             asked = [asyncio.create_task(load.read(key, lost.url, patient)) for _ in range(4)]
             await load.some(50)
             await cable.mend()
+            away.clear()
             for shown in await asyncio.gather(*asked):
                 assert shown is None or shown["total"] >= written
 
