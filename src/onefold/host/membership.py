@@ -46,6 +46,7 @@ from onefold.terms.ids import SLOTS, ActorId, slot_of
 
 T = TypeVar("T")
 HAND_MS = 2_000  # how long what is on its way may take before its actor moves; at the end of a process its grace counts
+PATIENT_MS = 3_000  # while a node stops; less than a server waits for its answers
 LOOK_MS = 10
 AT_ONCE = 256  # names of one hand-over: those of one wait for the slowest of them
 log = logging.getLogger("onefold.fleet")
@@ -78,6 +79,7 @@ class Membership:
         self.gained: Gained = _ignored
         self.lost: Callable[[], None] = lambda: None  # names may be another's now
         self.told: Told = _ignored  # nodes that something was handed to
+        self.patient_until: int | None = None  # while it stops, turns wait for other nodes until then
         self._url = url
         self._slots = slots
         self._renewal = renewal
@@ -119,6 +121,7 @@ class Membership:
 
     async def leave(self, grace_ms: int) -> None:
         """Hand everything over, to whoever stays, and close this life."""
+        self.patient_until = self._clock.now() + PATIENT_MS
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)

@@ -117,7 +117,7 @@ class Router:
                 elif isinstance(answer, OnefoldError):
                     raise answer
                 missed += isinstance(answer, NotReached)
-            if self._clock.now() >= until:
+            if self._late(until):
                 raise elsewhere
             await self._clock.wait(self._clock.now() + pause, asyncio.Event())
             pause = min(2 * pause, LONGEST_MS)
@@ -181,11 +181,15 @@ class Router:
                     raise OutcomeUnknown(f"{word['do']} of {at.kind} {at.key}")
                 if isinstance(answer, OnefoldError) and not isinstance(answer, OwnedElsewhere):
                     raise answer
-            if self._clock.now() >= until:
+            if self._late(until):
                 raise last
             await self._clock.wait(self._clock.now() + pause, asyncio.Event())
             pause = min(2 * pause, LONGEST_MS)
             await self._membership.refresh(at)
+
+    def _late(self, until: int) -> bool:
+        """Whether to wait no longer. A node that stops answers before its server cuts off whoever still waits."""
+        return self._clock.now() >= min(until, self._membership.patient_until or until)
 
     def node_of(self, at: ActorId) -> str | None:
         """Who has an actor, as far as is known."""
@@ -283,7 +287,7 @@ class Router:
                     raise AlreadyDone(sent.event[2:])
                 aside = pointed(reply)
                 return Answer(reply if aside is None else await self._fetch(sent.at, aside))
-            if self._clock.now() >= until:
+            if self._late(until):
                 raise OutcomeUnknown(sent.event[2:])
             await self._clock.wait(self._clock.now() + pause, asyncio.Event())
             pause = min(2 * pause, LONGEST_MS)
