@@ -189,7 +189,7 @@ class ParkedVerbs:
             return
         row = resident.owed.get(number or 0)
         if row is None:
-            return  # somebody else's retry of it has come through meanwhile
+            raise NotFound("parked item", word["id"])
         await self._core.once_more(at, row)
         self._core.node.send_due(await self._core.node.activate(at))
 
