@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 import sys
 import time
 from collections.abc import Sequence
@@ -131,8 +132,8 @@ async def main(store: str, process: int, port: int = 0, lease: str = "") -> None
         verbs = (node.own, node.fold, node.here, node.there, node.pick, node.answered, node.read, node.tallies)
         await answer_async({each.__name__: each for each in verbs})
         if serving is not None:
-            serving.cancel()
-            await asyncio.gather(serving, return_exceptions=True)
+            os.kill(os.getpid(), signal.SIGTERM)  # as whoever stops a node does
+            await serving
 
 
 if __name__ == "__main__":
