@@ -26,9 +26,10 @@ def database(url: str) -> tuple[tuple[str, int] | str, str]:
 
 
 class Cable:
-    """`to`: (host, port), or a path. `port`: where it begins."""
+    """`to`: (host, port), or a path. `port`: where it begins, at the address `at`."""
 
-    def __init__(self, to: tuple[str, int] | str) -> None:
+    def __init__(self, to: tuple[str, int] | str, at: str = "127.0.0.1") -> None:
+        self.at = at
         self.port = 0
         self.swallowed = 0
         self._to = to
@@ -87,7 +88,7 @@ class Cable:
 
     async def _open(self) -> None:
         self._set(("there", "back"), flows=True)
-        self._server = await asyncio.start_server(self._connected, "127.0.0.1", 0)
+        self._server = await asyncio.start_server(self._connected, self.at, 0)
         self.port = self._server.sockets[0].getsockname()[1]
 
     async def _close(self) -> None:

@@ -10,6 +10,8 @@ Never: is a node that anybody but a test meets.
 from __future__ import annotations
 
 import asyncio
+import ctypes
+import os
 import sys
 import time
 from collections.abc import Callable
@@ -21,6 +23,8 @@ from onefold.fleet import claims, ownership
 from onefold.fleet.standing import Standing
 from onefold.host.lease import Lease
 from onefold.node.lane import Lane
+
+NEW_NET = 0x40000000  # CLONE_NEWNET
 
 
 def blind() -> None:
@@ -100,7 +104,16 @@ TWINS: dict[str, Callable[[], None]] = {
 }
 
 
+def on_a_network_of_its_own(name: str) -> None:
+    """From now on this process is in that namespace, and sees nothing of the machine's network."""
+    with Path("/var/run/netns", name).open("rb") as there:
+        if ctypes.CDLL(None, use_errno=True).setns(there.fileno(), NEW_NET):
+            raise OSError(ctypes.get_errno(), f"no part of {name}")
+
+
 if __name__ == "__main__":
+    if network := os.environ.get("ITS_NETWORK"):
+        on_a_network_of_its_own(network)
     split = sys.argv.index("--")
     for name in filter(None, sys.argv[1].split(",")):
         TWINS[name]()

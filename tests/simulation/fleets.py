@@ -107,13 +107,13 @@ class Fleet:
         listen: int = 0,
         advertise: str | None = None,
         twins: Sequence[str] = (),
-        before: Sequence[str] = (),
+        at: str = "127.0.0.1",
         environ: Mapping[str, str] | None = None,
     ) -> Member:
-        """Start one, and wait until it serves. `before`: a command that runs it."""
+        """Start one, and wait until it serves. `at`: the address it listens on."""
         place = self.place(name)
         place.mkdir(exist_ok=True)
-        line = ["serve", str(target), "--store", store or self.store, "--node", name, "--listen", f"127.0.0.1:{listen}"]
+        line = ["serve", str(target), "--store", store or self.store, "--node", name, "--listen", f"{at}:{listen}"]
         line += ["--advertise", advertise] if advertise is not None else []
         told = {
             "ONEFOLD_SECRET": SECRET,

@@ -32,4 +32,5 @@ def _show(told: dict[str, Any]) -> None:
         for name, epoch in sorted(node["names"].items()):
             click.echo(f"{show.plain(name)} is {show.plain(node['name'])}'s by its own name, epoch {epoch}")
     mail = told["mail"]
+    show.facts([("oldest overdue", f"{told['oldest_overdue_seconds']:.1f} s")])
     show.facts([("mail waiting", mail["waiting"]), ("since", mail.get("oldest")), ("mail parked", mail["parked"])])

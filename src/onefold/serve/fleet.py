@@ -83,11 +83,12 @@ class Fleet:
         return Answer(204, b"", (NO_STORE,))
 
     async def show(self, ask: Ask) -> Answer:
-        """The nodes with what they own, and the mail that waits."""
+        """The nodes with what they own, the mail that waits, and how late the oldest alarm is that nobody has rung."""
         ask.queries()
         fleet = self._fleet
-        mail = await fleet.mail()
-        return answer({"nodes": [shown(node) for node in await fleet.nodes(caller=ask.caller)], "mail": mail})
+        mail, ready = await fleet.mail(), await self.host.ready()
+        nodes = [shown(node) for node in await fleet.nodes(caller=ask.caller)]
+        return answer({"nodes": nodes, "mail": mail, "oldest_overdue_seconds": ready["oldest_overdue_seconds"]})
 
     async def _signed(self, ask: Ask, path: str) -> bytes:
         raw = await bodies.read(ask.scope, ask.receive)

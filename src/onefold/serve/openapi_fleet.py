@@ -28,6 +28,8 @@ _MAIL: Final = of(["waiting", "parked"], waiting=_COUNT, parked=_COUNT, oldest=T
 
 def paths() -> dict[str, Any]:
     """The path of the fleet."""
-    told = of(["nodes", "mail"], nodes={"type": "array", "items": _NODE}, mail=_MAIL)
+    late = {"type": "number", "minimum": 0}
+    names = ["nodes", "mail", "oldest_overdue_seconds"]
+    told = of(names, nodes={"type": "array", "items": _NODE}, mail=_MAIL, oldest_overdue_seconds=late)
     what = "The nodes of the fleet with what they own, and the mail that waits; 404 where this process is no node."
     return {"/fleet": {"get": operation("show_fleet", "fleet", what, told)}}
