@@ -1,10 +1,28 @@
-"""fleet - what actors are sent while nobody waits: a durable box for each, and a bounded ring before it.
+"""fleet - several processes over one store: who owns what, and what actors are sent while nobody waits.
 
-For: mail that is kept until its turn is committed; the ring that carries it within one process.
-Imports: store, kernel, terms.  Imported by: host, serve, cli, testing.
-Never: executes a letter; lets one fall silently.
+For: names under epochs, leases, shares; mail that is kept until its turn is committed; the ring that carries it within
+one process; the outcomes of `app.fleet`.
+Imports: node, store, kernel, terms.  Imported by: host, serve, cli, testing.
+Never: executes a letter; lets one fall silently; decides by a clock who may write.
 """
 
 from onefold.fleet.ring import Closed, Full, Mail, Ring, Taken, Unsettled
+from onefold.fleet.words import Claimed, Contended, Done, Fenced, Free, HeldBy, Member, Owner, Seized
 
-__all__ = ["Closed", "Full", "Mail", "Ring", "Taken", "Unsettled"]
+__all__ = [
+    "Claimed",
+    "Closed",
+    "Contended",
+    "Done",
+    "Fenced",
+    "Free",
+    "Full",
+    "HeldBy",
+    "Mail",
+    "Member",
+    "Owner",
+    "Ring",
+    "Seized",
+    "Taken",
+    "Unsettled",
+]
