@@ -21,8 +21,8 @@ STORES = ("leaves half a transaction", "calls an unknown commit refused", "answe
 
 
 @pytest.fixture(autouse=True)
-def quiet() -> None:
-    logging.getLogger("onefold").setLevel(logging.CRITICAL)
+def quiet(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.CRITICAL, "onefold")  # for these tests alone
 
 
 @pytest.mark.parametrize("store", BACKENDS)
