@@ -209,3 +209,18 @@ async def test_whoever_leaves_hands_over_and_whoever_comes_gets_a_share(store: s
         for key in keys:
             assert await a.cell(Room, key).turn(Room.greet)("a") == "hello a"
             assert (await a.cell(Room, key).read()).visits == 2
+
+
+async def test_a_node_that_cannot_look_any_more_lets_its_lease_end(store: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with node(store, Room, name="a", lease="1 second") as a:
+        membership = a.host.fleet.membership  # type: ignore[union-attr]
+
+        async def falls() -> None:
+            raise RuntimeError("no store would raise this")
+
+        with monkeypatch.context() as broken:
+            broken.setattr(membership, "look", falls)
+            membership.nudge()
+            async with asyncio.timeout(20):
+                while (await a.host.ready())["ready"]:
+                    await asyncio.wait((asyncio.ensure_future(asyncio.sleep(0.05)),))

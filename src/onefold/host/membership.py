@@ -118,6 +118,13 @@ class Membership:
 
     def start(self) -> None:
         self._task = asyncio.get_running_loop().create_task(self._live(), name="onefold fleet")
+        self._task.add_done_callback(self._fell)
+
+    def _fell(self, task: asyncio.Task[None]) -> None:
+        """A node that looks no more must not go on as if it did: its lease ends by itself, and others take its place."""
+        if not task.cancelled() and (fault := task.exception()) is not None:
+            log.error("node %s cannot look at its fleet any more, and lets its lease end", self.name, exc_info=fault)
+            self._renewal.end()
 
     async def leave(self, grace_ms: int) -> None:
         """Hand everything over, to whoever stays, and close this life."""
