@@ -14,7 +14,7 @@ from typing import Any
 
 from onefold.actuators.tables import RUNS
 from onefold.fleet import claims
-from onefold.fleet.abroad import read, shown
+from onefold.fleet.abroad import authored, read, shown
 from onefold.fleet.mailbox import MAIL, due
 from onefold.fleet.mailbox import parked as parked_mail
 from onefold.fleet.ownership import NODE, OWNER, NodeRow, OwnerRow, actor_name, slot_name, space_name
@@ -301,8 +301,10 @@ class Fleet:
         standing = self.membership.standing
         if space not in standing.apart or standing.abroad(space) is not None:
             raise OwnedElsewhere(space_name(space), None, 0, 0)
-        tables = {table.name: table for schema in (KERNEL, BLOBS, RUNS) for table in schema.tables}
         opened = await self._core.space(space)
+        if isinstance(queries, dict):
+            return await authored(opened, queries)
+        tables = {table.name: table for schema in (KERNEL, BLOBS, RUNS) for table in schema.tables}
         return shown(await opened.look(*(read(query, tables) for query in queries)))
 
 

@@ -188,7 +188,7 @@ class ModuleVerbs:
     ) -> Page[dict[str, Any]]:
         """A page of {"key", "alarm"} of the caller's actors, in the order of their keys."""
         kind = self._core.node.kind(module)
-        space = (await kind.home.open()).space
+        space = await self._core.space(kind.home.name)
         where: list[tuple[str, Any, Any]] = [
             ("kind", "=", module),
             ("principal", "=", principal_text(caller.principal)),

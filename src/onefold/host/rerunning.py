@@ -67,7 +67,7 @@ class RerunVerbs:
     async def _facts(self, at: ActorId) -> list[Any]:
         """Every fact of a run, oldest first; long values as its rows have them."""
         kind = self._core.node.kind(at.kind)
-        space = (await kind.home.open()).space
+        space = await self._core.space(kind.home.name)
         (actors,) = await space.look(row_of(at))
         if not actors:
             return []
