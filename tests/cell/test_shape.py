@@ -224,6 +224,28 @@ def test_a_method_is_tried_by_itself_on_a_draft() -> None:
     assert room.look(Handle(Seat(4))) == 4
 
 
+class Lift(Cell):
+    floor: int = 0
+
+    def go(self, floor: int, slowly: bool = False) -> int:
+        return floor
+
+    def stop(self, *, floor: int) -> int:
+        return floor
+
+
+def test_arguments_by_place_and_by_name_are_written_alike() -> None:
+    go, stop = shape_of(Lift).methods["go"], shape_of(Lift).methods["stop"]
+    assert go.written((3, True), {}) == go.written((3,), {"slowly": True}) == {"floor": 3, "slowly": True}
+    assert go.written((3,), {}) == {"floor": 3}
+    assert stop.written((), {"floor": 3}) == {"floor": 3}
+    for method, args, words in [(go, (), {}), (go, (1, True, 2), {}), (go, (1,), {"floor": 1}), (stop, (3,), {})]:
+        with pytest.raises(TypeError):
+            method.written(args, words)
+    with pytest.raises(BadArguments, match="floor: must be"):
+        go.written(("3", True), {})
+
+
 @given(JSON, JSON)
 def test_two_values_are_the_same_exactly_when_they_are_written_alike(one: Any, other: Any) -> None:
     import json

@@ -121,6 +121,8 @@ def test_what_is_no_program_is_told_by_its_line(source: str, line: int) -> None:
 def test_a_name_that_nobody_defines_is_found_before_anything_runs() -> None:
     stopped = read("x = 1\nif x:\n    greeet('a')", SCOPE, LIMITS)
     assert stopped == Stopped("call", {"name": "greeet", "nearest": "greet"}, 0, 2)
+    within = read("greet(name=namee('a'))", SCOPE, LIMITS)
+    assert within == Stopped("call", {"name": "namee", "nearest": None}, 0, 1)
 
 
 @pytest.mark.parametrize(

@@ -81,6 +81,7 @@ class Method:
         self.description = inspect.cleandoc(function.__doc__ or "")
         self.for_programs_only = gives is None or any(each.codec is None for each in takes.values())
         self._signature = inspect.signature(function)
+        self._by_place = all(each.kind is not each.KEYWORD_ONLY for each in self._given())
 
     def spelled(self) -> str:
         """Its signature, as somebody who writes a program reads it."""
@@ -93,7 +94,10 @@ class Method:
 
     def written(self, args: tuple[Any, ...], words: Mapping[str, Any]) -> dict[str, Json]:
         """The arguments of a call in Python, as JSON. Raises: TypeError as a call would, BadArguments by name."""
-        given = self._signature.bind(None, *args, **words).arguments
+        if self._by_place and not words and len(args) == len(self.parameters):
+            given: Mapping[str, Any] = dict(zip(self.parameters, args, strict=True))  # a fourth of what a bind takes
+        else:
+            given = self._signature.bind(None, *args, **words).arguments
         told: dict[str, Json] = {}
         faults: list[Fault] = []
         for name in self.parameters:

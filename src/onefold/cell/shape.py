@@ -186,6 +186,11 @@ class Shape:
         """The methods on one draft, as a program calls them."""
         return {name: Bound(method, draft, handles) for name, method in self.methods.items()}
 
+    @cached_property
+    def names(self) -> Mapping[str, Bound]:
+        """The scope that a program is read against: its names and what they take. Nothing of it is called."""
+        return self.scope(self.draft(Record(), None), Handles())
+
     def branch(self, value: Json) -> str:
         """The class of a value, where a method gives one of several."""
         kind = value.get("type") if isinstance(value, dict) else None

@@ -68,8 +68,9 @@ class Borrow(Generic[C]):
 
         async def call(*args: P.args, **words: P.kwargs) -> R:
             arguments = found.written(args, words)
+            holder, caller = self._holder, self._caller
             turn = await self._host.cells.turn(
-                self._shape.name, self.id, found.name, arguments, key=key, caller=self._caller, holder=self._holder
+                self._shape.name, self.id, found.name, arguments, key=key, caller=caller, holder=holder, typed=True
             )
             assert found.gives is not None  # the host refuses one that gives a handle
             value: R = found.gives.from_json(turn.value)

@@ -97,14 +97,19 @@ class CellVerbs:
         key: str | None = None,
         caller: Caller,
         holder: Any = None,
+        typed: bool = False,
     ) -> Turn:
-        """One method, one commit. Raises: NotFound, BadArguments before anything was written, TurnFailed."""
+        """One method, one commit. `typed`: the arguments are what `Method.written` gave.
+
+        Raises: NotFound, BadArguments before anything was written, TurnFailed.
+        """
         caller.need("call", "a turn of a cell")
         at, known = self._cell(shape, id, caller), self._shape(shape)
         found = known.method(method)
         if found.for_programs_only:
             raise BadArguments([Fault("method", "takes or gives handles, which only a program can hold", method)])
-        found.checked(arguments)
+        if not typed:
+            found.checked(arguments)
         event = Call(self._key(key), id, method, dict(arguments))
         told = await self._fold(at, event, ["call", method, arguments], holder)
         return self._turn(known, told)
@@ -242,8 +247,7 @@ class CellVerbs:
         """Raises: BadArguments, ParseFailed, UnknownCall, LimitHit."""
         if not isinstance(source, str):
             raise BadArguments([Fault("program", "must be text", source)])
-        known = self._shape(at.kind)
-        program = parsed(source, known.scope(known.draft(Record(), None), Handles()), LIMITS)
+        program = parsed(source, self._shape(at.kind).names, LIMITS)
         if isinstance(program, Stopped):
             raise failed({"kind": program.kind, **program.told, "ran": program.ran, "of": program.of})
         return program

@@ -33,16 +33,19 @@ def read(source: str, scope: Scope, limits: Limits) -> Program | Stopped:
     if not tree.body:
         return _unread(1, "it is empty")
     try:
-        half = next(_halves(tree), None)
+        # Only an escape or the character itself writes half of a pair; most programs have neither.
+        half = None if source.isascii() and "\\" not in source else next(_halves(tree), None)
         if half is not None:
             return _unread(half, "a text holds half of a surrogate pair")
-        unknown = next(_strange(tree, scope), None)
-        if unknown is not None:
-            return Stopped("call", {"name": unknown, "nearest": nearest(unknown, list(scope))}, 0, len(tree.body))
         one = _one_call(tree, scope)
+        if one is not None:  # a call of the scope with literals calls no other name
+            return one
+        unknown = next(_strange(tree, scope), None)
     except RecursionError:
         return _unread(1, "it is nested too deeply")
-    return one if one is not None else _statements(source, tree)
+    if unknown is not None:
+        return Stopped("call", {"name": unknown, "nearest": nearest(unknown, list(scope))}, 0, len(tree.body))
+    return _statements(source, tree)
 
 
 def _unread(line: int, message: str) -> Stopped:

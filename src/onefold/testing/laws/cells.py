@@ -169,7 +169,7 @@ def asked(shape: Shape, id: str, event: Any) -> Asked:
 
 
 def _program(shape: Shape, id: str, source: str) -> Asked:
-    program = read(source, shape.scope(shape.draft(Record(), None), Handles()), LIMITS)
+    program = read(source, shape.names, LIMITS)
     if isinstance(program, Stopped):
         raise BadArguments([Fault("events", f"is no program of {shape.name}: {dict(program.told)}", source)])
     if isinstance(program, OneCall):
