@@ -11,9 +11,10 @@ from typing import Any
 
 import apsw
 
+from onefold.actuators.carried import Ask, PassEnded, RunPass
 from onefold.actuators.executing import run_pass
 from onefold.actuators.state import State
-from onefold.actuators.words import Ask, Cancel, Decided, PassEnded, Reopen, RunPass, Sent
+from onefold.actuators.words import Cancel, Decided, Reopen, Sent
 from onefold.kernel.words import Answer
 from onefold.terms.errors import StoreUnavailable
 from onefold.terms.instant import moment

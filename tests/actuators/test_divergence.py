@@ -10,7 +10,7 @@ import pytest
 from pydantic import BaseModel, Field
 
 from onefold.actuators import Run, actuator
-from onefold.actuators.words import Diverged
+from onefold.actuators.carried import Diverged
 from tests.actuators.home import Killed, World
 
 DONE: list[str] = []

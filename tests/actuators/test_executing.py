@@ -11,9 +11,9 @@ import pytest
 import uvloop
 
 from onefold.actuators import Retry, Run, actuator
+from onefold.actuators.carried import Rested, Returned
 from onefold.actuators.executing import run_pass
 from onefold.actuators.journal import rows
-from onefold.actuators.words import Rested, Returned
 from onefold.terms.errors import StepFailed, StoreUnavailable
 from tests.actuators.home import Failing, World, until
 

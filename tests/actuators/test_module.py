@@ -11,28 +11,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import Raw
 
+from onefold.actuators.carried import Diverged, Raised, Rested, Returned, RunPass, Stuck, Uncertain
 from onefold.actuators.journal import rows
 from onefold.actuators.module import module_of
 from onefold.actuators.parts import Asking, Trouble, Wait
 from onefold.actuators.receipt import receipt_of
 from onefold.actuators.state import INITIAL, State
-from onefold.actuators.words import (
-    Cancel,
-    Decided,
-    Diverged,
-    Raised,
-    Reopen,
-    Rested,
-    Returned,
-    RunPass,
-    Sent,
-    Start,
-    Stepped,
-    Stuck,
-    Trying,
-    Uncertain,
-    Waiting,
-)
+from onefold.actuators.words import Cancel, Decided, Reopen, Sent, Start, Stepped, Trying, Waiting
 from onefold.kernel.words import Answer, Decision, Dropped
 from onefold.terms.instant import moment
 from tests.actuators.home import T0

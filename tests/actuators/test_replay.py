@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 from msgspec.json import decode
 
 from onefold.actuators import Run, actuator
+from onefold.actuators.carried import Returned
 from onefold.actuators.executing import run_pass
 from onefold.actuators.state import State
-from onefold.actuators.words import Finished, Returned, StepDone
+from onefold.actuators.words import Finished, StepDone
 from onefold.kernel.port import Step
 from tests.actuators import programs
 from tests.actuators.home import World

@@ -7,9 +7,7 @@ from hypothesis import strategies as st
 
 from onefold.actuators.module import module_of
 from onefold.actuators.state import INITIAL, Journal
-from onefold.actuators.words import (
-    StepDone,
-)
+from onefold.actuators.words import StepDone
 from tests.actuators.home import T0
 
 MODULE = module_of("program")

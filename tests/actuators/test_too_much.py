@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from onefold.actuators import Run, actuator
+from onefold.actuators.carried import Raised
 from onefold.actuators.executing import run_pass
-from onefold.actuators.words import Raised
 from onefold.terms.errors import TooLarge
 from tests.actuators.home import Failing, World
 

@@ -8,7 +8,7 @@ from contextlib import suppress
 import pytest
 
 from onefold import Actuator, Approved, Expired, Rejected, Run, Step, actuator, port
-from onefold.actuators.words import Ask
+from onefold.actuators.carried import Ask
 from onefold.testing import Killed, Stage
 from tests.guarantees.conftest import Stages
 

@@ -15,7 +15,7 @@ import msgspec
 import pytest
 from aiosmtpd.smtp import SMTP, AuthResult, LoginPassword
 
-from onefold.actuators.words import Ask
+from onefold.actuators.carried import Ask
 from onefold.ports.notify import Links
 
 PAIR = Links("https://tools.example.com/approve/YES-TOKEN", "https://tools.example.com/approve/NO-TOKEN")

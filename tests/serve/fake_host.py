@@ -23,6 +23,7 @@ from onefold.host.modules import Delivered
 from onefold.host.parked import ParkedDetail
 from onefold.host.sweep import Swept
 from onefold.kernel.prune import Pruned
+from onefold.ports.callback import refusal
 from onefold.terms.codec import canonical, digest, parse
 from onefold.terms.errors import BadArguments, Fault, KeyConflict, NotFound, UnknownName
 from onefold.terms.instant import moment
@@ -87,6 +88,7 @@ class FakeHost(FakeReflexes):
         self.outcomes: dict[str, Callable[[Any], Outcome]] = {}
         self.runs: dict[str, FakeRun] = {}
         self.acted: list[tuple[Any, ...]] = []
+        self.callbacks: dict[str, str | None] = {}
         self.journals: dict[str, list[JournalRow]] = {}
         self.approvals: dict[tuple[str, str], OpenApproval] = {}
         self.links: dict[str, LinkPage] = {}
@@ -99,7 +101,11 @@ class FakeHost(FakeReflexes):
 
     # --- runs ----------------------------------------------------------------------------------
 
-    async def start(self, name: str, arguments: Any, *, key: str | None = None, caller: Caller) -> Started:
+    async def start(
+        self, name: str, arguments: Any, *, key: str | None = None, caller: Caller, callback: str | None = None
+    ) -> Started:
+        if callback is not None and (why := refusal(callback, here=not self.config.keys)) is not None:
+            raise BadArguments([Fault("Onefold-Callback", why)])
         one = self.catalog.actuators.get(name)
         if one is None:
             raise UnknownName("tool", name, "refund_order")
@@ -117,6 +123,7 @@ class FakeHost(FakeReflexes):
         receipt = Receipt(run_id, name, outcome.status, outcome.waits, outcome.error, key, now, now, output)
         self.runs[run_id] = FakeRun(receipt, caller.principal, known)
         self.acted.append(("start", name, key, caller))
+        self.callbacks[run_id] = callback
         return Started(receipt, False)
 
     def end(self, run_id: str, result: Any) -> None:

@@ -147,10 +147,17 @@ async def test_a_process_that_leaves_answers_whoever_waits(host: FakeHost, front
     assert call.status == 202
 
 
-async def test_a_callback_is_refused_rather_than_forgotten(host: FakeHost, client: AsyncClient) -> None:
+async def test_a_callback_goes_with_the_call(host: FakeHost, client: AsyncClient) -> None:
     headers = {"onefold-callback": "https://example.com/done"}
     told = await client.post("/tools/refund_order", json=ORDER, headers=headers)
-    assert (told.status_code, told.json()["errors"][0]["field"]) == (422, "Onefold-Callback")
+    assert told.status_code == 200
+    assert host.callbacks == {told.json()["run_id"]: "https://example.com/done"}
+
+
+async def test_a_callback_that_could_never_be_told_starts_nothing(host: FakeHost, client: AsyncClient) -> None:
+    for url in ("http://example.com/done", "", "https://10.0.0.1/x", "https://a.example.com/x#y"):
+        told = await client.post("/tools/refund_order", json=ORDER, headers={"onefold-callback": url})
+        assert (told.status_code, told.json()["errors"][0]["field"]) == (422, "Onefold-Callback"), url
     assert host.acted == []
 
 

@@ -17,6 +17,7 @@ from typing import Any
 from msgspec import Raw
 
 from onefold.actuators.calls import StepCall
+from onefold.actuators.carried import Returned
 from onefold.actuators.declare import Actuator
 from onefold.actuators.folding import evolve
 from onefold.actuators.parts import Wait
@@ -24,7 +25,7 @@ from onefold.actuators.passing import Pass
 from onefold.actuators.passloop import PassTask, Path
 from onefold.actuators.run import Run
 from onefold.actuators.state import INITIAL
-from onefold.actuators.words import Returned, Start, Started
+from onefold.actuators.words import Start, Started
 from onefold.kernel.blob import plain
 
 VERBS = frozenset({"step", "sleep", "sleep_until", "wait_for_event", "wait_for_approval", "db"})

@@ -121,9 +121,10 @@ class Actuator(Generic[I, O]):
         dedupe: str | None = None,
         nonce: str = "",
         after: int = 0,
+        callback: str | None = None,
     ) -> Start:
         """The event that creates a run. `input` is what `written` gave; `after`: ms until it begins."""
-        return Start(run, self.name, Raw(input), key, principal, dedupe, nonce, after=after)
+        return Start(run, self.name, Raw(input), key, principal, dedupe, nonce, after=after, callback=callback)
 
     @cached_property
     def module(self) -> RunModule:

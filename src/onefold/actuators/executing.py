@@ -20,6 +20,7 @@ import msgspec
 from onefold.actuators.attempting import Attempt, DatabaseAttempt, encoded
 from onefold.actuators.blocking import Crossing
 from onefold.actuators.calls import StepCall
+from onefold.actuators.carried import Diverged, PassEnded, Rested
 from onefold.actuators.declare import Actuator
 from onefold.actuators.parts import Wait
 from onefold.actuators.passing import Pass
@@ -27,18 +28,7 @@ from onefold.actuators.passloop import PassTask, Path
 from onefold.actuators.run import Run
 from onefold.actuators.state import GOING, State
 from onefold.actuators.troubles import Unfit
-from onefold.actuators.words import (
-    ENDINGS,
-    ENTRIES,
-    Diverged,
-    Event,
-    EventKept,
-    EventTaken,
-    Fact,
-    PassEnded,
-    Rested,
-    Waiting,
-)
+from onefold.actuators.words import ENDINGS, ENTRIES, Event, EventKept, EventTaken, Fact, Waiting
 from onefold.kernel.blob import filled, note, pointers
 from onefold.kernel.port import StandIn
 from onefold.store.contract import Tx

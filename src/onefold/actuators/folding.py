@@ -24,6 +24,7 @@ from onefold.actuators.words import (
     Fact,
     FailedFor,
     Finished,
+    Followed,
     Parked,
     PassOver,
     Rejection,
@@ -88,6 +89,8 @@ def _started(state: State, fact: Started) -> None:
     state.started_at = state.updated_at = state.begins = fact.at
     if fact.begins is not None:
         state.begins = fact.begins
+    if fact.callback is not None:
+        state.callbacks = (fact.callback,)
     state.passes, state.passing = 1, True
 
 
@@ -222,6 +225,10 @@ def _reopened(state: State, fact: Reopened) -> None:
     state.passes, state.passing = state.passes + 1, True
 
 
+def _followed(state: State, fact: Followed) -> None:
+    state.callbacks = (*state.callbacks, fact.url)
+
+
 def _done(state: State, fact: StepDone) -> None:
     _entry(state, fact)
     _tried(state, fact.call)
@@ -255,4 +262,5 @@ FOLDS: dict[type, Callable[[State, Any], None]] = {
     FailedFor: _failed,
     CancelledFor: _cancelled,
     Reopened: _reopened,
+    Followed: _followed,
 }

@@ -12,17 +12,17 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from onefold.actuators.approving import decided
+from onefold.actuators.carried import Ask, Diverged, PassEnded, Raised, Rested, Returned, RunPass, Stuck, Uncertain
+from onefold.actuators.ending import followed, told
 from onefold.actuators.folding import WAKING, evolve
 from onefold.actuators.parts import Asking, Wait
 from onefold.actuators.receipt import Picture, picture
 from onefold.actuators.state import GOING, INITIAL, OPEN, Kept, State
 from onefold.actuators.words import (
-    Ask,
     Begun,
     Cancel,
     CancelledFor,
     Decided,
-    Diverged,
     Event,
     EventBack,
     EventKept,
@@ -30,19 +30,15 @@ from onefold.actuators.words import (
     Fact,
     FailedFor,
     Finished,
+    Follow,
     Fork,
     Noted,
     Over,
     Parked,
-    PassEnded,
     PassOver,
-    Raised,
     Reopen,
     Reopened,
     Reply,
-    Rested,
-    Returned,
-    RunPass,
     Sent,
     Start,
     Started,
@@ -51,9 +47,7 @@ from onefold.actuators.words import (
     StepFell,
     Stepped,
     StepTrying,
-    Stuck,
     Trying,
-    Uncertain,
     WaitDue,
     Waiting,
     WaitOpened,
@@ -90,6 +84,8 @@ def decide(state: State, event: Event, now: datetime) -> Decision[Fact, Reply]:
             return _cancel(state, reason, at)
         case Reopen():
             return _reopen(state, at)
+        case Follow():
+            return followed(state, event, at)
 
 
 def on_answer(state: State, answer: Answer[PassEnded | Dropped | None], now: datetime) -> Decision[Fact, Reply]:
@@ -103,7 +99,7 @@ def on_answer(state: State, answer: Answer[PassEnded | Dropped | None], now: dat
         over = PassOver(state.passes, body.seen, at)
         return _woken(state, [over, *facts], owed, unseen=len(state.journal) > body.seen, passing=False)
     fact = _end(body, at)
-    return NOTHING if fact is None else Decision(facts=[fact], reply=None)
+    return NOTHING if fact is None else Decision(facts=[fact], owed=told(state, [fact]), reply=None)
 
 
 def _end(body: PassEnded | Dropped | None, at: int) -> Fact | None:
@@ -181,10 +177,21 @@ def _start(state: State, event: Start, at: int) -> Decision[Fact, Reply]:
     if state.status:
         return Decision(reply=Begun(state.run))
     begins = at + event.after if event.after else None
-    fact = Started(event.run, event.program, at, event.input, event.key, event.principal, event.dedupe, begins=begins)
+    fact = Started(
+        event.run,
+        event.program,
+        at,
+        event.input,
+        event.key,
+        event.principal,
+        event.dedupe,
+        begins=begins,
+        callback=event.callback,
+    )
     begun = Begun(event.run, event.nonce)
     if event.over:
-        return Decision(facts=[fact, Finished(at, event.result)], reply=begun)
+        both: list[Fact] = [fact, Finished(at, event.result)]
+        return Decision(facts=both, owed=told(state, both) if event.callback else [], reply=begun)
     first = None if begins is None else moment(begins)
     return Decision(facts=[fact], owed=[Owed("pass", "pass/1", RunPass(event.run, 1), at=first)], reply=begun)
 
@@ -201,7 +208,8 @@ def _fork(state: State, event: Fork) -> Decision[Fact, Reply]:
 def _cancel(state: State, reason: str | None, at: int) -> Decision[Fact, Reply]:
     if state.status not in OPEN:
         return Decision(reply=Over(state.status, changed=False))
-    return Decision(facts=[CancelledFor(at, reason)], reply=Over("cancelled", changed=True))
+    over = CancelledFor(at, reason)
+    return Decision(facts=[over], owed=told(state, [over]), reply=Over("cancelled", changed=True))
 
 
 def _reopen(state: State, at: int) -> Decision[Fact, Reply]:
@@ -313,7 +321,7 @@ class _Runs(RunModule):
 
 def _key(event: Event) -> str:
     """The run an outside event is for. What a pass tells its own run needs no address."""
-    return event.run if isinstance(event, Start | Sent | Decided | Cancel | Reopen) else ""
+    return event.run if isinstance(event, Start | Sent | Decided | Cancel | Reopen | Follow) else ""
 
 
 def module_of(name: str) -> RunModule:

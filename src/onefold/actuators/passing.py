@@ -20,12 +20,13 @@ from typing import Any, Protocol
 from msgspec.structs import replace
 
 from onefold.actuators.calls import Call, Known, StepCall, TimerCall, WaitCall
+from onefold.actuators.carried import Diverged, PassEnded, Raised, Rested, Returned, Stuck, Uncertain
 from onefold.actuators.parts import Wait
 from onefold.actuators.passloop import DurableTimer, PassLoop, PassTask, Spinning, running_loop
 from onefold.actuators.state import Open, State
 from onefold.actuators.troubles import trouble_of
 from onefold.actuators.unwinding import unwind
-from onefold.actuators.words import Diverged, Entry, EventTaken, PassEnded, Raised, Rested, Returned, Stuck, Uncertain
+from onefold.actuators.words import Entry, EventTaken
 from onefold.terms.errors import Suspended
 
 PATIENCE = 1_000

@@ -1,6 +1,6 @@
 """actuators.words - what a run hears, what is decided about it, and what it answers.
 
-For: events, facts, replies, what a pass is asked and answers, and the notice an approval owes.
+For: events, facts and replies.
 Never: behaviour. Instants are whole milliseconds; JSON values are kept as the bytes they came in.
 Was wrong once: a step's outcome without the name and digest of its call. Replay then had nothing to
 check, and changed code was handed the results of the old.
@@ -24,8 +24,8 @@ class Start(Word, frozen=True):
     """Create a run. `input` is the checked input as JSON, `principal` who it runs as.
 
     dedupe: what calls that agree on `dedupe_by` have in common. nonce: of the call; the reply gives
-    back that of the call which made the run. after: so many ms until its first pass. over: the function ended without doing anything, and
-    `result` is what it gave.
+    back that of the call which made the run. after: so many ms until its first pass. over: the function ended without
+    doing anything, and `result` is what it gave. callback: where the ended receipt is posted.
     """
 
     run: str
@@ -38,6 +38,7 @@ class Start(Word, frozen=True):
     over: bool = False
     result: Raw = NULL
     after: int = 0
+    callback: str | None = None
 
     @property
     def id(self) -> str:
@@ -120,7 +121,16 @@ class Fork(Word, frozen=True):
         return "start"
 
 
-Event: TypeAlias = Start | Fork | Stepped | Trying | Waiting | Sent | Decided | Cancel | Reopen
+class Follow(Word, frozen=True):
+    """Post the ended receipt to `url` too. receipt: the whole of it, from who saw that the run has ended."""
+
+    id: str
+    run: str
+    url: str
+    receipt: Raw = NULL
+
+
+Event: TypeAlias = Start | Fork | Stepped | Trying | Waiting | Sent | Decided | Cancel | Reopen | Follow
 
 
 # --- facts ----------------------------------------------------------------------------------------
@@ -136,6 +146,7 @@ class Started(Word, frozen=True):
     dedupe: str | None = None
     seed: str | None = None  # of a fork: the run whose chances its first steps went by
     begins: int | None = None  # of a delayed one: not before this instant
+    callback: str | None = None
 
 
 class Handed(Word, frozen=True):
@@ -281,12 +292,19 @@ class Reopened(Word, frozen=True):
     at: int
 
 
+class Followed(Word, frozen=True):
+    """One more address to which the ended receipt is posted."""
+
+    at: int
+    url: str
+
+
 Entry: TypeAlias = StepDone | StepFell | StepAgain | WaitDue | EventTaken | Approval | Rejection
 ENTRIES = (StepDone, StepFell, StepAgain, WaitDue, EventTaken, Approval, Rejection)
 ENDINGS = (Finished, FailedFor, CancelledFor, Parked)
 Fact: TypeAlias = (
     Entry | Started | StepTrying | WaitOpened | WaitReleased | EventKept | EventBack | Seconded | PassOver
-    | Parked | Finished | FailedFor | CancelledFor | Reopened
+    | Parked | Finished | FailedFor | CancelledFor | Reopened | Followed
 )  # fmt: skip
 
 
@@ -322,79 +340,12 @@ class Over(Word, frozen=True):
     changed: bool
 
 
-Reply: TypeAlias = Begun | Noted | Verdict | Over | None
-
-
-# --- what a pass and a notice carry ---------------------------------------------------------------
-
-
-class RunPass(Word, frozen=True):
-    """Body of the port `pass`: replay the run this row belongs to."""
-
-    run: str
-    n: int
-
-
-class Ask(Word, frozen=True):
-    """Body of the port `notify`: people are asked. `call` binds the answer to this wait.
-
-    shown: the run's input. offer: what they may edit, or null. need: how many must agree.
+class Following(Word, frozen=True):
+    """The receipt is, or will be, posted there (`yes`); there are as many addresses as a run may have (`full`); or the run
+    has ended meanwhile, and its receipt must be read first (`look`).
     """
 
-    run: str
-    program: str
-    call: str
-    name: str
-    message: str
-    notify: tuple[str, ...]
-    since: int
-    until: int | None = None
-    shown: Raw = NULL
-    principal: str | None = None
-    offer: Raw = NULL
-    need: int = 1
+    outcome: Literal["yes", "full", "look"]
 
 
-class Returned(Word, frozen=True):
-    seen: int
-    result: Raw = NULL
-
-
-class Raised(Word, frozen=True):
-    seen: int
-    trouble: Trouble
-
-
-class Rested(Word, frozen=True):
-    """Every task waits. `seen` entries were handed out; the rest as in Waiting."""
-
-    seen: int
-    waits: tuple[Wait, ...] = ()
-    released: tuple[str, ...] = ()
-    unread: tuple[str, ...] = ()
-
-
-class Diverged(Word, frozen=True):
-    """Replay met something else than the journal holds."""
-
-    seen: int
-    expected: str
-    found: str
-
-
-class Stuck(Word, frozen=True):
-    """Every task waits for another task of the same pass, and nothing outside can wake any."""
-
-    seen: int
-    tasks: tuple[str, ...] = ()
-
-
-class Uncertain(Word, frozen=True):
-    """A port that can neither dedupe nor be asked may or may not have acted."""
-
-    seen: int
-    step: str
-    why: str
-
-
-PassEnded: TypeAlias = Returned | Raised | Rested | Diverged | Stuck | Uncertain
+Reply: TypeAlias = Begun | Noted | Verdict | Over | Following | None

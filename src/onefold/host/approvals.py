@@ -16,9 +16,10 @@ from typing import Any, Literal
 import msgspec
 
 from onefold.actuators.approving import refusal
+from onefold.actuators.carried import Ask
 from onefold.actuators.state import State
 from onefold.actuators.tables import RUN
-from onefold.actuators.words import Ask, Decided, Verdict
+from onefold.actuators.words import Decided, Verdict
 from onefold.host.caller import Caller
 from onefold.host.core import Core
 from onefold.host.links import Bound, Choice, make, read

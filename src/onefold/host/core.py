@@ -14,9 +14,9 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from onefold.actuators.carried import PassEnded
 from onefold.actuators.declare import Actuator
 from onefold.actuators.executing import Actor, run_pass
-from onefold.actuators.words import PassEnded
 from onefold.host.catalog import Catalog
 from onefold.host.clock import Clock
 from onefold.host.config import Config

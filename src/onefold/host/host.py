@@ -122,16 +122,17 @@ class Host(
         *,
         notify: Port[Any, Any] | None = None,
         alert: Port[Any, Any] | None = None,
+        ended: Port[Any, Any] | None = None,
         posts: Callable[[Posting], Port[Any, Any]] | None = None,
         outward: Callable[[], Sequence[Effect]] = tuple,
     ) -> None:
         """Open the store, take up what was left, and begin. Spaces of actuators open when first needed.
-        `posts` makes the port of a webhook that a module was given, `outward` the effects that leave the app.
+        `ended` posts receipts, `posts` makes the port of a webhook that a module was given, `outward` the effects that leave the app.
 
         Raises: StoreLocked, StoreRolledBack, StoreTooNew, LoadRefused.
         """
         core = self._core
-        self._keep_ports(notify, alert)
+        self._keep_ports(notify, alert, ended)
         self._reflexing.outward = outward
         modules = list(self.catalog.modules.values())
         if self._twice:
@@ -205,12 +206,16 @@ class Host(
         core.driver.janitor = lambda: janitor.beat() | blobs.beat()
         return reckoning
 
-    def _keep_ports(self, notify: Port[Any, Any] | None, alert: Port[Any, Any] | None) -> None:
+    def _keep_ports(
+        self, notify: Port[Any, Any] | None, alert: Port[Any, Any] | None, ended: Port[Any, Any] | None
+    ) -> None:
         """The ports that are the host's own. Raises: LoadRefused where a part has the name of one."""
         ports = self._core.ports
         ports["pass"] = pass_port(self._core)
         if notify is not None:
             ports["notify"] = asking(self._core, notify)
+        if ended is not None:
+            ports[ended.name] = ended
         if alert is not None:
             if alert.name in self.catalog.ports:
                 told = "is what `alerts` in onefold.toml are sent through; give this port another name"

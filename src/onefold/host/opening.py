@@ -15,8 +15,8 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
+from onefold.actuators.carried import Ask
 from onefold.actuators.executing import run_pass
-from onefold.actuators.words import Ask
 from onefold.host.catalog import Catalog, catalog
 from onefold.host.clock import Clock, WallClock
 from onefold.host.config import Config
@@ -26,6 +26,7 @@ from onefold.host.links import Choice
 from onefold.host.secret import signing
 from onefold.host.settings import on_postgres
 from onefold.kernel.port import StandIn
+from onefold.ports.callback import callback_port
 from onefold.ports.notify import Links, Reaching, Way, alert_port, notify_port
 from onefold.ports.webhook import posting_port, signature, webhook_way
 from onefold.reflex.seams import Effect
@@ -77,17 +78,25 @@ async def open_host(
         member=member,
     )
     try:
-        reaching = _reaching(host, config, ticking, say or _log, show_links=show_links)
-        await host.open(
-            notify=notify_port(reaching, partial(_links, host, config)),
-            alert=alert_port(reaching) if config.alerts else None,
-            posts=partial(posting_port, signature(host.signing), ticking.now),
-            outward=partial(_outward, config, known, host.signing, ticking, reaching),
-        )
+        await _open(host, config, known, ticking, say or _log, show_links=show_links)
     except BaseException:
         await _let_go(host, stands_on)
         raise
     return host
+
+
+async def _open(
+    host: Host, config: Config, known: Catalog, ticking: Clock, say: Callable[[str], None], *, show_links: bool
+) -> None:
+    """With every way out that the settings give it."""
+    reaching = _reaching(host, config, ticking, say, show_links=show_links)
+    await host.open(
+        notify=notify_port(reaching, partial(_links, host, config)),
+        alert=alert_port(reaching) if config.alerts else None,
+        ended=callback_port(signature(host.signing), ticking.now, here=not config.keys),
+        posts=partial(posting_port, signature(host.signing), ticking.now),
+        outward=partial(_outward, config, known, host.signing, ticking, reaching),
+    )
 
 
 async def _let_go(host: Host, world: World) -> None:

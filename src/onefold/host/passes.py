@@ -12,8 +12,9 @@ from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import Any, TypeVar
 
+from onefold.actuators.carried import PassEnded, RunPass
 from onefold.actuators.state import State
-from onefold.actuators.words import Event, Fact, PassEnded, RunPass, Stepped
+from onefold.actuators.words import Event, Fact, Stepped
 from onefold.host.core import Core
 from onefold.host.deciding import decided
 from onefold.kernel.drain import moved

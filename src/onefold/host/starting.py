@@ -13,21 +13,25 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from msgspec import structs
+from msgspec import Raw, structs
 
 from onefold.actuators.at_once import names_a_verb, result_of
 from onefold.actuators.declare import Actuator
-from onefold.actuators.receipt import Receipt
+from onefold.actuators.ending import MOST
+from onefold.actuators.parts import NULL
+from onefold.actuators.receipt import Receipt, picture, receipt_of
 from onefold.actuators.tables import RUN
-from onefold.actuators.words import Begun
+from onefold.actuators.words import Begun, Follow, Following
 from onefold.host.caller import Caller
 from onefold.host.core import Core
 from onefold.host.deciding import decided
+from onefold.ports.callback import refusal
 from onefold.store.contract import Query
 from onefold.terms.codec import canonical, digest
-from onefold.terms.errors import AlreadyDone, Contended, KeyConflict, NotFound
+from onefold.terms.errors import AlreadyDone, BadArguments, Contended, Fault, KeyConflict, NotFound
 from onefold.terms.ids import ActorId, check_text, door_id, principal_text, run_id, run_id_random
 
+CALLBACK = "Onefold-Callback"
 AGREEING = 8  # how often a start may meet an agreeing run that ends just then
 
 
@@ -45,7 +49,8 @@ class Call:
 
     digest: over the input with fields equal to their default left out, so that the same content
     through another door, or after a deploy that adds a field, is the same. agreeing: digest of the
-    `dedupe_by` fields, or None. after: ms until a run that it makes begins; no part of its content.
+    `dedupe_by` fields, or None. after: ms until a run that it makes begins. callback: where its ended receipt is posted.
+    Neither is a part of its content.
     """
 
     actuator: Actuator[Any, Any]
@@ -55,14 +60,22 @@ class Call:
     digest: bytes
     agreeing: str | None
     after: int = 0
+    callback: str | None = None
 
     @staticmethod
-    def of(actuator: Actuator[Any, Any], input: Any, key: str | None, principal: str | None, after: int = 0) -> Call:
+    def of(
+        actuator: Actuator[Any, Any],
+        input: Any,
+        key: str | None,
+        principal: str | None,
+        after: int = 0,
+        callback: str | None = None,
+    ) -> Call:
         written = actuator.written(input)
         slim = written
         if actuator.model is not None:
             slim = canonical(input.model_dump(mode="json", by_alias=True, exclude_defaults=True))
-        return Call(actuator, key, principal, written, digest(slim), actuator.agreeing(input), after)
+        return Call(actuator, key, principal, written, digest(slim), actuator.agreeing(input), after, callback)
 
 
 class Turns:
@@ -91,6 +104,7 @@ class StartVerbs:
         key: str | None = None,
         caller: Caller,
         wait_ms: int = 0,
+        callback: str | None = None,
     ) -> Started:
         """Commit a run and begin it; wait up to `wait_ms` for it to end or to rest at a long wait.
 
@@ -98,7 +112,9 @@ class StartVerbs:
         """
         actuator = self._core.catalog.actuator(name)
         checked = actuator.check(arguments)
-        return await self.start_checked(actuator, checked, key=key, caller=caller, wait_ms=wait_ms)
+        if callback is not None and (why := refusal(callback, here=not self._core.config.keys)) is not None:
+            raise BadArguments([Fault(CALLBACK, why)])
+        return await self.start_checked(actuator, checked, key=key, caller=caller, wait_ms=wait_ms, callback=callback)
 
     async def start_checked(
         self,
@@ -109,16 +125,21 @@ class StartVerbs:
         caller: Caller,
         wait_ms: int = 0,
         after_ms: int = 0,
+        callback: str | None = None,
     ) -> Started:
-        """As `start`, for an input that is the actuator's model already. after_ms: until a new run begins."""
+        """As `start`, for an input that is the actuator's model already. after_ms: until a new run begins. callback: where
+        the ended receipt is posted, also of a run that is met.
+        """
         self._core.catalog.actuator(actuator.name)
         if key is not None:
             check_text(key, "key")
-        call = Call.of(actuator, input, key, caller.principal, after_ms)
+        call = Call.of(actuator, input, key, caller.principal, after_ms, callback)
         if call.agreeing is None:
             new, at = await self._begin(call)
         else:
             new, at = await self._meet_or_begin(call)
+        if callback is not None and not new:
+            await self._follow(at, callback)
         self._core.point("before-reply")
         try:
             return Started(await self.receipt(at.key, wait_ms=wait_ms, caller=caller), replayed=not new)
@@ -161,6 +182,7 @@ class StartVerbs:
             dedupe=call.agreeing,
             nonce=nonce,
             after=call.after,
+            callback=call.callback,
         )
         if not call.after and self._ends_at_once(call.actuator):
             result = result_of(call.actuator, start, self._core.clock.now())
@@ -177,6 +199,21 @@ class StartVerbs:
             raise AlreadyDone(key or run) from None  # the run was swept away; its key is not free
         self._remember(run, at)
         return begun.nonce == nonce, at
+
+    async def _follow(self, at: ActorId, url: str) -> None:
+        """Have the ended receipt of a run that was met posted there too. Raises: BadArguments for too many addresses."""
+        receipt, decide = NULL, self._core.catalog.actuator(at.kind).module.decide
+        while True:
+            event = Follow(self._chance(16).hex(), at.key, url, receipt)
+            following: Following = await self._core.fold(
+                at, door_id(f"follow/{event.id}"), b"", event, partial(decided, decide, event)
+            )
+            if following.outcome == "full":
+                raise BadArguments([Fault(CALLBACK, f"is one too many: this run has {MOST} already")])
+            if following.outcome == "yes":
+                return
+            shown = await self._core.whole(at, picture(await self._core.node.read(at)))
+            receipt = Raw(canonical(receipt_of(shown).to_json()))
 
     def _ends_at_once(self, actuator: Actuator[Any, Any]) -> bool:
         """Whether this actuator's function may end without an act: its code names no verb of its run."""

@@ -20,7 +20,7 @@ from email.message import EmailMessage
 from email.utils import format_datetime
 from urllib.parse import unquote, urlsplit
 
-from onefold.actuators.words import Ask
+from onefold.actuators.carried import Ask
 from onefold.kernel.alert import Alert
 from onefold.ports.notify import Links, Memo, Notice, Unsent, Way, headline, plain, said
 

@@ -22,7 +22,7 @@ from datetime import datetime
 from typing import TypeAlias
 from urllib.parse import urlsplit
 
-from onefold.actuators.words import Ask
+from onefold.actuators.carried import Ask
 from onefold.kernel.alert import PORT, Alert
 from onefold.kernel.port import Port, Step, dedupes
 from onefold.terms.errors import PortFailed

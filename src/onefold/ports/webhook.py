@@ -9,6 +9,7 @@ still counts, but nothing else does, redirects included.
 from __future__ import annotations
 
 import base64
+import binascii
 import hashlib
 import hmac
 from collections.abc import Callable, Sequence
@@ -26,18 +27,31 @@ from onefold.terms.instant import text as written
 from onefold.terms.typed import Codec, codec_of
 
 TIMEOUT_S = 20.0
+WRITTEN = b"whsec_"
 LOCAL = ("localhost", "127.0.0.1", "::1")
 
 
 def signature(secrets: Sequence[bytes]) -> Callable[[str, int, bytes], str]:
     """The `webhook-signature` header of Standard Webhooks over (id, seconds, body), one signature a secret."""
 
+    keys = [key_of(secret) for secret in secrets]
+
     def sign(id: str, seconds: int, body: bytes) -> str:
         signed = f"{id}.{seconds}.".encode() + body
-        macs = [base64.b64encode(hmac.new(secret, signed, hashlib.sha256).digest()).decode() for secret in secrets]
+        macs = [base64.b64encode(hmac.new(key, signed, hashlib.sha256).digest()).decode() for key in keys]
         return " ".join(f"v1,{mac}" for mac in macs)
 
     return sign
+
+
+def key_of(secret: bytes) -> bytes:
+    """What is signed with: of `whsec_…`, as libraries write a secret, the bytes it stands for; any other is its own bytes."""
+    if secret.startswith(WRITTEN):
+        try:
+            return base64.b64decode(secret.removeprefix(WRITTEN), validate=True) or secret
+        except binascii.Error:
+            return secret
+    return secret
 
 
 def webhook_way(sign: Callable[[str, int, bytes], str], now: Callable[[], int]) -> Way:

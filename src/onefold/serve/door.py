@@ -1,10 +1,8 @@
 """serve.door - what the doors ask of the opened application, as Protocols.
 
 For: the one list of host's verbs that serve may call; mypy holds the real host and the tests' to it.
-Never: a verb that only one page wants; a second way to ask for the same thing.
+Never: a verb that only one page wants; a second way to ask for the same thing; a naive instant.
 Was wrong once: doors that took host's class. Nothing here could be tested before all of host stood.
-
-Instants are aware UTC datetimes. `Json` values are plain dicts, lists, text, numbers, bools, None.
 """
 
 from __future__ import annotations
@@ -335,7 +333,9 @@ class Host(ReflexHost, HasFleet, Protocol):
     @property
     def clock(self) -> Clock: ...
 
-    async def start(self, name: str, arguments: Json, *, key: str | None, caller: Caller) -> Started: ...
+    async def start(
+        self, name: str, arguments: Json, *, key: str | None, caller: Caller, callback: str | None = ...
+    ) -> Started: ...
     async def receipt(self, run_id: str, *, wait_ms: int = 0, caller: Caller) -> Receipt: ...
     async def runs_list(
         self,

@@ -109,6 +109,7 @@ def _call(actuator: Actuator) -> dict[str, Any]:
         "parameters": [
             {"$ref": "#/components/parameters/IdempotencyKey"},
             {"$ref": "#/components/parameters/Prefer"},
+            {"$ref": "#/components/parameters/Callback"},
         ],
         "requestBody": {
             "required": True,

@@ -97,6 +97,12 @@ PARAMETERS: Final[dict[str, Any]] = {
         "schema": {"type": "string", "minLength": 1, "maxLength": 512},
         "description": "The same key with the same content gives the first answer; with other content 422. Bare or quoted.",
     },
+    "Callback": {
+        "name": "Onefold-Callback",
+        "in": "header",
+        "schema": {"type": "string", "format": "uri"},
+        "description": "Where the ended receipt is posted, signed by Standard Webhooks. https with a public name.",
+    },
     "Prefer": {
         "name": "Prefer",
         "in": "header",

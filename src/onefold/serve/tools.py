@@ -21,7 +21,6 @@ from onefold.serve.problems import failure
 from onefold.serve.receipts import POLL_SECONDS, worth_waiting
 from onefold.serve.routes import LIST_LIMIT, LIST_MOST, NO_STORE, REPLAYED, Answer, Ask, Route, answer, number
 from onefold.terms.codec import canonical
-from onefold.terms.errors import BadArguments, Fault
 
 _FORMULAS = tuple("=+-@\uff1d\uff0b\uff0d\uff20")  # the full-width ones too: some spreadsheets read them alike
 _BREAKS = ("\t", "\r", "\n")
@@ -44,13 +43,11 @@ class Tools:
 
     async def call(self, ask: Ask) -> Answer:
         """Start, then wait a little. The run is committed before the wait, so a cut loses nothing."""
-        if ask.header(b"onefold-callback") is not None:
-            fault = Fault("Onefold-Callback", "is not offered yet: leave it out and ask /runs/{id} with ?wait=")
-            raise BadArguments([fault])
         key, wait_ms = ask.key(), ask.wait_ms()
         raw = await bodies.read(ask.scope, ask.receive)
         arguments = bodies.json_of(raw) if raw else {}
-        started = await self.host.start(ask.params["name"], arguments, key=key, caller=ask.caller)
+        callback = ask.header(b"onefold-callback")
+        started = await self.host.start(ask.params["name"], arguments, key=key, caller=ask.caller, callback=callback)
         receipt = started.receipt
         picture = receipt.to_json()
         if worth_waiting(picture, wait_ms, self.host.clock.now()):

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from onefold.actuators.words import Ask
+from onefold.actuators.carried import Ask
 from onefold.kernel.port import Port, Step
 from onefold.reflex.effects import EffectFunction
 from onefold.reflex.seams import Task

@@ -13,12 +13,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from onefold.actuators.calls import Known, StepCall
+from onefold.actuators.carried import Diverged, PassEnded, Raised, Returned
 from onefold.actuators.declare import Actuator
 from onefold.actuators.executing import Actor, Execution, kept_aside
 from onefold.actuators.parts import Wait
 from onefold.actuators.passing import told
 from onefold.actuators.state import GOING, State
-from onefold.actuators.words import ENTRIES, Diverged, Fact, PassEnded, Raised, Returned
+from onefold.actuators.words import ENTRIES, Fact
 from onefold.kernel.blob import note
 
 

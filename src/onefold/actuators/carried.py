@@ -1,0 +1,95 @@
+"""actuators.carried - what a run owes, and how a pass ended.
+
+For: the bodies of the ports `pass`, `notify` and `run.ended`, and the answers of a pass.
+Never: a fact; behaviour.
+Was wrong once: a receipt made when it was sent. The run had been tried again meanwhile, and the receiver was told of
+an end that was none.
+"""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+from msgspec import Raw
+
+from onefold.actuators.parts import NULL, Trouble, Wait, Word
+
+
+class RunPass(Word, frozen=True):
+    """Body of the port `pass`: replay the run this row belongs to."""
+
+    run: str
+    n: int
+
+
+class Ask(Word, frozen=True):
+    """Body of the port `notify`: people are asked. `call` binds the answer to this wait.
+
+    shown: the run's input. offer: what they may edit, or null. need: how many must agree.
+    """
+
+    run: str
+    program: str
+    call: str
+    name: str
+    message: str
+    notify: tuple[str, ...]
+    since: int
+    until: int | None = None
+    shown: Raw = NULL
+    principal: str | None = None
+    offer: Raw = NULL
+    need: int = 1
+
+
+class Callback(Word, frozen=True):
+    """Body of the port `run.ended`: the receipt, as JSON, for one address. told: which end of which run this is."""
+
+    url: str
+    told: str
+    receipt: Raw = NULL
+
+
+class Returned(Word, frozen=True):
+    seen: int
+    result: Raw = NULL
+
+
+class Raised(Word, frozen=True):
+    seen: int
+    trouble: Trouble
+
+
+class Rested(Word, frozen=True):
+    """Every task waits. `seen` entries were handed out; the rest as in Waiting."""
+
+    seen: int
+    waits: tuple[Wait, ...] = ()
+    released: tuple[str, ...] = ()
+    unread: tuple[str, ...] = ()
+
+
+class Diverged(Word, frozen=True):
+    """Replay met something else than the journal holds."""
+
+    seen: int
+    expected: str
+    found: str
+
+
+class Stuck(Word, frozen=True):
+    """Every task waits for another task of the same pass, and nothing outside can wake any."""
+
+    seen: int
+    tasks: tuple[str, ...] = ()
+
+
+class Uncertain(Word, frozen=True):
+    """A port that can neither dedupe nor be asked may or may not have acted."""
+
+    seen: int
+    step: str
+    why: str
+
+
+PassEnded: TypeAlias = Returned | Raised | Rested | Diverged | Stuck | Uncertain
