@@ -64,12 +64,12 @@ async def test_a_sweep_takes_no_run_that_was_seized_meanwhile(fleet: Fleet) -> N
     mine = [run for run in runs if a.owns("work", run)]
     core = a.host._core
     sweep = RunSweep(core, "work", lambda run: None)
+    guard = core.node.guard(*(ActorId("work", None, run) for run in mine))
     seizes = [await b.app.fleet.seize(f"slot/{slot}") for slot in core.standing.held_slots()]  # type: ignore[union-attr]
     assert seizes
     upto = a.host.clock.now()
-    holds = [hold for hold in core.standing._holds.values() if hold.name.startswith("slot/")]  # type: ignore[union-attr]
     numbers = [int(row[0] or 0) for row in await core.at["work"].look(_ended())]  # type: ignore[call-overload]
-    assert await sweep._commit(await core.space("work"), numbers, holds, upto) == []
+    assert await sweep._commit(await core.space("work"), numbers, guard, upto) == []
     for run in mine:
         assert (await b.app.receipt(run)).status == "done"
 

@@ -14,6 +14,7 @@ from onefold.host.audit import audit
 from onefold.kernel.chain import START, Audit, link
 from onefold.kernel.prune import emptied
 from onefold.kernel.tables import KERNEL, TURN
+from onefold.node.owning import UNGUARDED
 from onefold.node.sweeping import committed
 from onefold.store.contract import Create, Put, Query
 from onefold.store.sqlite import SqliteWorld
@@ -55,7 +56,7 @@ async def test_a_changed_fact_is_named_where_it_stands_and_nowhere_else(stage: S
     at = TURN.at["facts"]
     changed = (*row[:at], row[at].replace(b"10", b"99"), *row[at + 1 :])
 
-    await committed(space, (Put(TURN, [changed]),), "a hand")
+    await committed(space, UNGUARDED, (Put(TURN, [changed]),), "a hand")
     (only,) = await told(stage)
     assert only == f"bank 'a', turn {row[0]}: its facts are not those that were committed here"
 
@@ -154,7 +155,7 @@ async def test_a_pruned_history_goes_on_from_its_snapshot(stages: Stages, tmp_pa
     assert await told(stage) == []
     space = await stage.host.space("main")
     (rows,) = await space.look(Query(TURN, order=("-n",), limit=1))
-    await committed(space, (emptied([int(rows[0][0] or 0)]),), "a hand")
+    await committed(space, UNGUARDED, (emptied([int(rows[0][0] or 0)]),), "a hand")
     (only,) = await told(stage)
     assert only.endswith("its facts are gone, and those before it are not")
 

@@ -11,6 +11,7 @@ from onefold import Module
 from onefold.host.modules import History
 from onefold.kernel.tables import SENT, TURN
 from onefold.node import sweeping, waking
+from onefold.node.owning import Guard
 from onefold.store.contract import Query, Row
 from onefold.terms.errors import KeyConflict, Undeclared
 from onefold.testing import Stage
@@ -236,11 +237,11 @@ async def test_a_prune_that_was_overtaken_by_another_brings_nothing_back(
     slow, met = sweeping.committed, asyncio.Event()
     gate = asyncio.Event()
 
-    async def late(space: Any, writes: Any, what: str) -> None:
+    async def late(space: Any, guard: Guard, writes: Any, what: str) -> None:
         if not met.is_set():
             met.set()
             await gate.wait()
-        await slow(space, writes, what)
+        await slow(space, guard, writes, what)
 
     monkeypatch.setattr(waking, "committed", late)
     first = asyncio.ensure_future(stage.host.prune(module, "a", caller=caller))

@@ -13,6 +13,7 @@ from onefold import Answer, Decision, Module, Owed
 from onefold.host.sweep import Swept
 from onefold.kernel.tables import OWED, TURN
 from onefold.node import sweeping
+from onefold.node.owning import UNGUARDED
 from onefold.store.contract import Query
 from onefold.testing import Stage
 from onefold.testing.stage import Killed
@@ -120,7 +121,7 @@ async def test_mail_that_comes_again_after_the_window_of_ids_is_no_new_event(
     await cut_off(stage, None, id)
     if swept:
         space, now = await stage.host.space("main"), stage.clock.now()
-        assert (await sweeping.ids(space, "inbox", now - WINDOW_MS, now)).count == 0
+        assert (await sweeping.ids(space, UNGUARDED, "inbox", now - WINDOW_MS, now)).count == 0
     await stage.advance("10s")
     assert await stage.host.read(inbox(), "a", caller=stage.caller()) == (id,)
     assert await stage.host.read(desk, id, caller=stage.caller()) == (f"{id} 1",)

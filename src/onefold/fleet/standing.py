@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from onefold.fleet.abroad import Abroad, Asking
 from onefold.fleet.ownership import (
     NOBODY,
+    OWNER,
     SPACE,
     Me,
     NodeRow,
@@ -22,8 +23,8 @@ from onefold.fleet.ownership import (
     slot_name,
     space_name,
 )
-from onefold.node.owning import Hold
-from onefold.store.contract import Query, Row, Space
+from onefold.node.owning import UNGUARDED, Guard, Hold
+from onefold.store.contract import Cell, Query, Row, Space, Still
 from onefold.terms.codec import Json
 from onefold.terms.errors import OwnedElsewhere
 from onefold.terms.ids import SLOTS, ActorId, slot_of
@@ -49,10 +50,7 @@ class Standing:
 
     def hold(self, at: ActorId) -> Hold:
         """What this process has an actor by; its own name goes before its slot's."""
-        name = self.name_of(at)
-        hold = self._holds.get(name)
-        if hold is None or not self.valid(hold):
-            raise self._elsewhere(name)
+        (hold,) = self.having(self.name_of(at))
         return hold
 
     def valid(self, hold: Hold) -> bool:
@@ -70,6 +68,10 @@ class Standing:
         node = None if row is None or row.belongs(self.me) else row.node or None
         return OwnedElsewhere(name, node, 0 if hold is None else hold.epoch, 0 if row is None else row.epoch)
 
+    def still(self, holds: Collection[Hold]) -> Still:
+        me: dict[str, Cell] = {"node": self.me.name, "incarnation": self.me.incarnation}
+        return Still(OWNER, [((hold.name,), {**me, "epoch": hold.epoch}) for hold in holds])
+
     def question(self, holds: Collection[Hold]) -> Query:
         return guarded(hold.name for hold in holds)
 
@@ -83,6 +85,31 @@ class Standing:
                 node, epoch = (None, 0) if row is None else (row.node or None, row.epoch)
                 lost[hold] = OwnedElsewhere(hold.name, node, hold.epoch, epoch)
         return lost
+
+    def of_all(self, space: str) -> Guard:
+        """What a sweep of a whole space goes by: the first slot that this node has. Raises: OwnedElsewhere."""
+        if space in self.apart:
+            return UNGUARDED
+        slots = self.held_slots()
+        if not slots:
+            raise self._elsewhere(slot_name(0))
+        return Guard(self, self.having(slot_name(min(slots))))
+
+    def of_box(self, to: ActorId) -> Guard:
+        """What a commit in `main` about an actor goes by, wherever its turns are. Raises: OwnedElsewhere."""
+        return Guard(self, self.having(self.name_of(to)))
+
+    def of_slots(self, slots: Iterable[int]) -> Guard:
+        """What a commit about the actors in these slots goes by. Raises: OwnedElsewhere."""
+        return Guard(self, self.having(*map(slot_name, slots)))
+
+    def having(self, *names: str) -> list[Hold]:
+        """What it has these names by. Raises: OwnedElsewhere."""
+        holds = [self._holds.get(name) for name in names]
+        for name, hold in zip(names, holds, strict=True):
+            if hold is None or not self.valid(hold):
+                raise self._elsewhere(name)
+        return [hold for hold in holds if hold is not None]
 
     # --- where everything is ------------------------------------------------------------------------
 

@@ -8,10 +8,12 @@ Was wrong once: bytes found by digest alone. Whoever could guess a document had 
 from __future__ import annotations
 
 import logging
+from functools import partial
 from typing import Any
 
 from onefold.host.caller import Caller
 from onefold.host.core import MAIN, Core
+from onefold.host.guards import of_all
 from onefold.host.rounds import Round
 from onefold.node.blob_sweep import BlobSweep
 from onefold.terms.errors import BadArguments, Fault, OnefoldError
@@ -61,6 +63,8 @@ class BlobJanitor:
         self._turn += len(chosen)
         more = False
         for name in chosen:
+            if not self._ours(name):
+                continue
             try:
                 cleared = await self._sweep(name).round()
             except OnefoldError as fault:
@@ -69,11 +73,18 @@ class BlobJanitor:
                 more |= cleared.more
         return more
 
+    def _ours(self, name: str) -> bool:
+        """One node of a fleet goes through the spaces that it shares."""
+        slots, standing = self._core.shared_slots(), self._core.standing
+        return standing is None or slots is None or name in standing.apart or 0 in slots
+
     def _sweep(self, name: str) -> BlobSweep:
         """One space's sweep. What `main` holds may be named in any space; what another holds, only there."""
         known = self._sweeps.get(name)
         if known is None:
             looks: dict[str, Any] = {place.name: place.look for place in self._core.places}
             elsewhere = [look for other, look in looks.items() if other != name] if name == MAIN else []
-            known = self._sweeps[name] = BlobSweep(self._core.blobs[name], looks[name], elsewhere)
+            known = self._sweeps[name] = BlobSweep(
+                self._core.blobs[name], looks[name], elsewhere, partial(of_all, self._core.standing, name)
+            )
         return known

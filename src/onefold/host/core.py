@@ -22,6 +22,7 @@ from onefold.host.clock import Clock
 from onefold.host.config import Config
 from onefold.host.deciding import Deciding
 from onefold.host.driver import Driver
+from onefold.host.guards import of_boxes
 from onefold.host.publishing import publisher
 from onefold.host.sender import Sender
 from onefold.host.settings import on_postgres
@@ -187,7 +188,7 @@ class Core:
         from onefold.host.postman import Postman
 
         main, shared = partial(self.space, MAIN), self.standing is not None
-        return Postman(self.clock, main, self._carried, self.ours, self._apart, shared)
+        return Postman(self.clock, main, self._carried, self.ours, self._apart, shared, of_boxes(self.standing))
 
     def keep(
         self,
@@ -334,7 +335,8 @@ class Core:
             await self.received(sent, (MAIL, (mail.n,)))
             return
         await self.received(sent)  # no commit spans two files: a repeat of the letter finds that its turn is done
-        await committed(await self.space(MAIN), (Remove(MAIL, keys=[(mail.n,)]),), "a letter")
+        guard = self.standing.of_box(mail.to)
+        await committed(await self.space(MAIN), guard, (Remove(MAIL, keys=[(mail.n,)]),), "a letter")
 
     def _apart(self) -> Sequence[ActorId]:
         return self.singles()

@@ -27,6 +27,7 @@ from onefold.host.core import MAIN, Core, Passing, nowhere
 from onefold.host.delivering import standing_ports
 from onefold.host.driver import soonest
 from onefold.host.forking import ForkVerbs
+from onefold.host.guards import of_slots
 from onefold.host.live import Happening, Live
 from onefold.host.modules import ModuleVerbs
 from onefold.host.parked import ParkedVerbs
@@ -151,7 +152,8 @@ class Host(
         )
         self._keep_actuators((RUNS, *shared) if on_postgres(self.config.store) else (RUNS,))
         self._open_runs()
-        core.acts.update({"retry": self._retry, "drop": self._drop, "fork": self._fork})
+        core.acts.update({"retry": self._retry, "drop": self._drop, "fork": self._fork, "prune": self._prune})
+        core.acts.update({"letter again": self._boxed, "letter gone": self._boxed})
         reckoning = self._beside()
         core.heard += [self._live.heard, self._reflexing.heard]
         core.beside_idle.append(lambda: self._reflexing.quiet)
@@ -196,7 +198,7 @@ class Host(
         janitor = Janitor(core, self._forget_run, self._reflexing)
         core.closing.append(janitor.round.stop)
         core.beside_idle.append(lambda: janitor.round.idle)
-        reckoning = Reckoning(self.clock, core.node, core.space, core.shared_slots)
+        reckoning = Reckoning(self.clock, core.node, core.space, core.shared_slots, partial(of_slots, core.standing))
         core.gained.append(reckoning.look)
         core.closing.append(reckoning.stop)
         core.beside_idle.append(lambda: reckoning.idle)

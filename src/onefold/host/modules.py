@@ -7,7 +7,7 @@ Was wrong once: reads that folded. A dashboard moved the alarms of whatever it l
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
@@ -157,8 +157,14 @@ class ModuleVerbs:
         caller.need("operate", "pruning facts")
         if module.snapshot is None:
             raise Undeclared("snapshot", f"The module {module.name}")
-        at = ActorId(module.name, caller.principal, check_text(key, "key"))
-        return await self._core.node.prune(at)
+        at, word = ActorId(module.name, caller.principal, check_text(key, "key")), {"do": "prune"}
+        told = await self._core.at_owner(at, word, partial(self._prune, at, word))
+        return Pruned(told["facts"], told["begins"])
+
+    async def _prune(self, at: ActorId, word: Mapping[str, Any]) -> dict[str, int]:
+        """The same, of an actor of this process."""
+        pruned = await self._core.node.prune(at)
+        return {"facts": pruned.facts, "begins": pruned.begins}
 
     async def prune_named(self, module: str, key: str, *, caller: Caller) -> Pruned:
         """As `prune`, by names that somebody typed. Raises: as `prune`; UnknownName, NotFound for an actor not there."""

@@ -150,8 +150,7 @@ class ParkedVerbs:
             await self._reflexing.unpark(id)
             return
         if id.startswith(LETTER):
-            await self._shown_of_cell(id, caller)
-            await self._core.postman.retry(_numbered(id)[2] or 0)
+            await self._letter(id, "letter again", caller)
             return
         what, at, _, _ = await self._which(id, caller)
         if what != "code":  # else it could be read
@@ -168,8 +167,7 @@ class ParkedVerbs:
             await self._reflexing.drop(id, reason, _whose(caller))
             return
         if id.startswith(LETTER):
-            await self._shown_of_cell(id, caller)
-            await self._core.postman.drop(_numbered(id)[2] or 0)
+            await self._letter(id, "letter gone", caller)
             return
         what, at, _, _ = await self._which(id, caller)
         if what == "code":
@@ -230,17 +228,30 @@ class ParkedVerbs:
             return []
         return [each for each in await self._core.postman.parked() if caller.sees(each.mail.to.principal)]
 
+    async def _one_letter(self, id: str, caller: Caller) -> GivenUp:
+        """A parked letter. Raises: NotFound."""
+        found = next((each for each in await self._letters(caller) if of_cell(each).id == id), None)
+        if found is None:
+            raise NotFound("parked item", id)
+        return found
+
     async def _shown_of_cell(self, id: str, caller: Caller) -> ParkedDetail:
         """A parked letter. Raises: NotFound."""
-        for each in await self._letters(caller):
-            item = of_cell(each)
-            if item.id == id:
-                told = ParkedDetail(item.id, item.kind, item.program, item.cause, item.since, *WAYS[item.kind])
-                to = each.mail.to
-                return replace(
-                    told, key=to.key, principal=to.principal, tries=each.mail.tries, body=parse(each.mail.body)
-                )
-        raise NotFound("parked item", id)
+        mail = (found := await self._one_letter(id, caller)).mail
+        item, to = of_cell(found), mail.to
+        told = ParkedDetail(item.id, item.kind, item.program, item.cause, item.since, *WAYS[item.kind])
+        return replace(told, key=to.key, principal=to.principal, tries=mail.tries, body=parse(mail.body))
+
+    async def _letter(self, id: str, act: str, caller: Caller) -> None:
+        """What a person wants done with a parked letter, by the owner of its box. Raises: NotFound, OwnedElsewhere."""
+        mail = (await self._one_letter(id, caller)).mail
+        word = {"do": act, "n": mail.n}
+        await self._core.at_owner(mail.to, word, partial(self._boxed, mail.to, word))
+
+    async def _boxed(self, to: ActorId, word: Mapping[str, Any]) -> None:
+        """The same, in a box of this process."""
+        postman = self._core.postman
+        await (postman.drop if word["do"] == "letter gone" else postman.retry)(to, word["n"])
 
     async def _parked_in(
         self, place: Any, caller: Caller, *, id: str | None = None, only: int | None = None

@@ -1,7 +1,7 @@
 """host.postman - letters from their boxes into turns, in order for each sender, as long as the app is open.
 
 For: what was posted in this process, by the ring; what the ring had no room for and what an earlier life left, by the rows.
-Never: holds a letter that is not in its box; lets one that cannot be folded hold up another sender's.
+Never: holds a letter that is not in its box; writes in a box that is another node's by then; lets one that cannot be folded hold up another sender's.
 Was wrong once: a scan after each post. A thousand posts read the same rows a thousand times. And a letter whose turn
 raised what is no error of ours: it took its carrier with it, and after 64 of them nothing was carried.
 And a node that had every slot when it looked, and slept until it was told: another joined, could not reach it, and
@@ -34,7 +34,8 @@ from onefold.fleet.mailbox import (
 )
 from onefold.fleet.ring import Ring, Taken
 from onefold.host.clock import Clock
-from onefold.store.contract import AuthorSpace, Body, Done, Last, Remove, Row, Write
+from onefold.node.owning import UNGUARDED, Guard
+from onefold.store.contract import AuthorSpace, Body, Done, Last, Refused, Remove, Row, Write
 from onefold.terms.errors import AlreadyDone, CallerError, NotFound, OnefoldError, OwnedElsewhere
 from onefold.terms.faults import says
 from onefold.terms.ids import ActorId
@@ -61,10 +62,13 @@ class Postman:
         slots: Callable[[], Sequence[int] | None] = lambda: None,
         single: Callable[[], Sequence[ActorId]] = tuple,
         shared: bool = False,
+        guard: Callable[[ActorId], Guard] = lambda to: UNGUARDED,
     ) -> None:
         """slots: whose letters are this process's to deliver; None: all. single: actors beside these. shared: others post,
-        too, and may not get through to say so: the rows are looked at now and then.
+        too, and may not get through to say so: the rows are looked at now and then. guard: of a fleet, what a commit in an
+        actor's box goes by.
         """
+        self._guard = guard
         self._shared = shared
         self._clock = clock
         self._space = space
@@ -136,13 +140,13 @@ class Postman:
         (rows,) = await (await self._space()).look(parked())
         return [given_up(row) for row in rows]
 
-    async def retry(self, n: int) -> None:
-        """Try a parked letter once more, with a fresh count."""
-        await self._write(again(n, self._clock.now()))
+    async def retry(self, to: ActorId, n: int) -> None:
+        """Try a parked letter of this actor once more, with a fresh count. Raises: OwnedElsewhere."""
+        await self._committed(to, again(n, self._clock.now()))
 
-    async def drop(self, n: int) -> None:
-        """Take a parked letter out of its box."""
-        await self._write(Remove(MAIL, keys=[(n,)]))
+    async def drop(self, to: ActorId, n: int) -> None:
+        """Take a parked letter out of its box. Raises: OwnedElsewhere."""
+        await self._committed(to, Remove(MAIL, keys=[(n,)]))
 
     # --- by the ring, and by the rows ---------------------------------------------------------------
 
@@ -206,10 +210,12 @@ class Postman:
                 (first,) = await space.look(waits(to, now, due_now))
                 rows = sorted([*due_now, *first], key=_number)
                 held = behind(rows, now)
-                if held is None or await self._write(held):
+                went = True if held is None else await self._write(to, held)
+                if went:
                     senders = ready(rows, now)
-                    if any(await asyncio.gather(*(self._sender(letters) for letters in senders))):
-                        self._again.discard(to)
+                    went = None if any(await asyncio.gather(*map(self._sender, senders))) else True
+                if went is None:
+                    self._again.discard(to)
         except OnefoldError as fault:
             log.warning("the box of %s %s could not be read: %s", to.kind, to.key, fault)
             self._fails()
@@ -241,27 +247,40 @@ class Postman:
         except OwnedElsewhere:
             return None  # its owner delivers it
         except AlreadyDone:
-            return await self._write(Remove(MAIL, keys=[(mail.n,)]))
+            return await self._write(mail.to, Remove(MAIL, keys=[(mail.n,)]))
         except TurnFailed as fault:
             if not isinstance(fault, ParseFailed | UnknownCall):
                 return True  # the verdict is committed, and is the poster's to read
-            return await self._write(failed(mail, self._clock.now(), str(fault), hopeless=True))
+            return await self._write(mail.to, failed(mail, self._clock.now(), str(fault), hopeless=True))
         except Exception as fault:  # noqa: BLE001 - the door: whatever one letter's turn raises, the others are carried
             if self._stopping:
                 return False  # it is as it was, and the next life's
             hopeless = isinstance(fault, CallerError) and not isinstance(fault, NotFound)
             why = says(fault) if isinstance(fault, OnefoldError) else f"{type(fault).__name__}: {says(fault)}"
             log.warning("the letter %s for %s %s: %s", mail.event[2:], mail.to.kind, mail.to.key, why)
-            kept = await self._write(failed(mail, self._clock.now(), why, hopeless=hopeless))
+            kept = await self._write(mail.to, failed(mail, self._clock.now(), why, hopeless=hopeless))
             return kept and hopeless
 
-    async def _write(self, write: Write) -> bool:
+    async def _write(self, to: ActorId, write: Write) -> bool | None:
+        """Whether it was written. None: the box is another node's."""
+        try:
+            return await self._committed(to, write)
+        except OwnedElsewhere:
+            return None
+
+    async def _committed(self, to: ActorId, write: Write) -> bool:
+        """The same. Raises: OwnedElsewhere."""
+
         def body() -> Any:
             yield ()
             return Last((write,), None)
 
         told: Body[None] = body
-        done = isinstance(await (await self._space()).transact(told), Done)
+        guard = self._guard(to)
+        outcome = await (await self._space()).transact(guard.around(told))
+        if isinstance(outcome, Refused) and isinstance(outcome.error, OwnedElsewhere):
+            raise outcome.error
+        done = isinstance(outcome, Done)
         if done:
             self._woken.set()
         else:

@@ -12,13 +12,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Generator, Sequence
+from collections.abc import Awaitable, Callable, Generator, Iterable, Sequence
 from typing import Any
 
 from onefold.host.clock import Clock
 from onefold.kernel.module import Module
 from onefold.kernel.tables import ALARM
 from onefold.node.node import Node
+from onefold.node.owning import UNGUARDED, Guard
 from onefold.store.contract import (
     Answer,
     AuthorSpace,
@@ -59,8 +60,11 @@ class Reckoning:
         node: Node,
         space: Callable[[str], Awaitable[AuthorSpace]],
         slots: Callable[[], Sequence[int] | None] = lambda: None,
+        guard: Callable[[Iterable[int]], Guard] = lambda slots: UNGUARDED,
     ) -> None:
-        """`slots`: whose actors are this process's to ask, of a fleet; None: it is in none, and asks all."""
+        """`slots`: whose actors are this process's to ask, of a fleet; None: it is in none, and asks all. `guard`: what a
+        commit about the actors in some slots goes by."""
+        self._guard = guard
         self._slots = slots
         self._gained = asyncio.Event()
         self._clock = clock
@@ -122,8 +126,9 @@ class Reckoning:
             if not await self._asked(module, space, whose):
                 return False
             still = set(self._slots() or ())
-            asked = [mark for mark, slot in left.items() if slot is None or slot in still]
-            return isinstance(await space.transact(lambda: _remember(asked, by)), Done)
+            asked = {mark: slot for mark, slot in left.items() if slot is None or slot in still}
+            guard = self._guard(slot for slot in asked.values() if slot is not None)
+            return isinstance(await space.transact(guard.around(lambda: _remember(list(asked), by))), Done)
         except OnefoldError as fault:
             log.warning("the alarms of %s could not be reckoned anew: %s", module.name, fault)
             return False

@@ -9,7 +9,7 @@ came to them: another had them in memory, and went on with what was no longer th
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
@@ -19,13 +19,14 @@ from onefold.actuators.forgetting import ENDED, ended, forgotten, over, question
 from onefold.actuators.tables import RUN
 from onefold.host.caller import Caller
 from onefold.host.core import MAIN, Core
+from onefold.host.guards import of_all
 from onefold.host.reflexing import Reflexing
 from onefold.host.rounds import Round
 from onefold.kernel.tables import TURN
 from onefold.node import sweeping
-from onefold.node.owning import Hold
+from onefold.node.owning import Guard
 from onefold.store.contract import Answer, AuthorSpace, Last, Query, Refused, Row, Unknown, Verb
-from onefold.terms.errors import BadArguments, Fault, OnefoldError, OutcomeUnknown
+from onefold.terms.errors import BadArguments, Fault, OnefoldError, OutcomeUnknown, OwnedElsewhere
 from onefold.terms.ids import ActorId, principal_of
 from onefold.terms.instant import FIRST, Instant, moment
 
@@ -81,7 +82,9 @@ class SweepVerbs:
         told, ended_runs = 0, 0
         if replies is not None:
             space = await self._core.space(MAIN)
-            told = (await sweeping.replies(space, now - replies, now, dry=dry_run)).count
+            told = (
+                await sweeping.replies(space, of_all(self._core.standing, MAIN), now - replies, now, dry=dry_run)
+            ).count
         if runs is not None:
             for name in self._core.catalog.actuators:
                 sweep = RunSweep(self._core, name, self._forget_run)
@@ -168,33 +171,24 @@ class RunSweep:
         space = await self._core.space(self.name)
         with self._core.node.apart(list(ours)) as held:
             actors = [n for at, n in ours.items() if at in held]
-            gone = await self._commit(space, actors, self._holds(held), upto) if actors else []
+            gone = await self._commit(space, actors, self._core.node.guard(*held), upto) if actors else []
         for row in gone:
             self._forget(str(row[RUN.at["run"]]))
         return len(gone)
 
-    def _holds(self, actors: Collection[ActorId]) -> Sequence[Hold]:
-        """What these are this node's by, of a fleet: its commit asks for them as every other."""
-        standing = self._core.standing
-        holds = [] if standing is None else [standing.hold(at) for at in actors]
-        return [hold for hold in dict.fromkeys(holds) if hold.fenced]
-
-    async def _commit(self, space: AuthorSpace, actors: Sequence[int], holds: Sequence[Hold], upto: int) -> list[Row]:
+    async def _commit(self, space: AuthorSpace, actors: Sequence[int], guard: Guard, upto: int) -> list[Row]:
         gone: list[Row] = []
-        standing = self._core.standing
 
         def body() -> Generator[tuple[Verb, ...], tuple[Answer, ...], Last[None]]:
             gone.clear()
-            if standing is not None and holds:
-                (owners,) = yield (standing.question(holds),)
-                if standing.lost(holds, owners):
-                    return Last((), None)
             runs, owed, starts = yield questions(actors)
             gone[:], writes = forgotten(runs, owed, starts, upto, lambda: space.mint(TURN))
             return Last(writes, None)
 
-        outcome = await space.transact(body)
+        outcome = await space.transact(guard.around(body))
         if isinstance(outcome, Refused):
+            if isinstance(outcome.error, OwnedElsewhere):
+                return []  # they are the next owner's to sweep
             raise outcome.error
         if isinstance(outcome, Unknown):
             raise OutcomeUnknown(f"the sweep of the runs of {self.name}")
@@ -237,11 +231,11 @@ class Janitor:
 
     async def _sweep(self, now: int) -> bool:
         core, kept, more = self._core, self._core.config.retention, False
-        space = await core.space(MAIN)
+        space, guard = await core.space(MAIN), of_all(core.standing, MAIN)
         for kind, window in core.windows.items():
-            more |= (await sweeping.ids(space, kind, now - window, now, looks=LOOKS)).more
+            more |= (await sweeping.ids(space, guard, kind, now - window, now, looks=LOOKS)).more
         if kept.replies is not None:
-            more |= (await sweeping.replies(space, now - kept.replies, now, looks=LOOKS)).more
+            more |= (await sweeping.replies(space, guard, now - kept.replies, now, looks=LOOKS)).more
         if kept.runs is not None:
             for sweep in self._runs:
                 for status in ENDED:

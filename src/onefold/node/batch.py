@@ -1,13 +1,14 @@
 """node.batch - what one physical commit holds for a lane: its turns, and the rows they need.
 
-For: gathering the rows of many folds by table, one verb a table.
+For: gathering the rows of many folds by table, one verb a table; the body that writes them.
 Never: decides; touches a store.
-Was wrong once: a list of rows per fold. Sixty-four folds were two hundred statements, not six.
+Was wrong once: a list of rows per fold. Sixty-four folds were two hundred statements, not six. And owners asked for
+first, in a trip of their own: in a fleet each fold waited twice.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from typing import Any, TypeAlias
 
 from onefold.kernel import blob
@@ -17,7 +18,7 @@ from onefold.kernel.retain import freed
 from onefold.kernel.tables import ACTOR, ALARM, OWED, SENT, TURN
 from onefold.node.owning import Hold, Owning
 from onefold.node.resident import Resident, Turn
-from onefold.store.contract import Answer, Append, Put, Query, Remove, Row, Table, Verb, Write
+from onefold.store.contract import Answer, Append, Last, Put, Query, Refusal, Remove, Row, Table, Verb, Write
 from onefold.terms.errors import AlreadyDone, Contended, KeyConflict, OnefoldError
 
 _AT = TURN.at["at"]
@@ -60,6 +61,7 @@ class Batch:
         "refs",
         "removed",
         "rows",
+        "runs",
         "spills",
         "taken",
         "turns",
@@ -90,6 +92,7 @@ class Batch:
         self.refs: list[Row] = []
         self.met: Sequence[Row] = ()  # blobs that are there already, of those that are spilled or referred to
         self.void = False
+        self.runs = 0
         self.blind = False  # decided before anybody asked whether its ids are known: their key tells, in the commit
 
     # --- turns ------------------------------------------------------------------------------
@@ -164,14 +167,14 @@ class Batch:
                 self.put_rows.setdefault(table.name, (table, []))[1].extend(verb.rows)
 
     def questions(self) -> tuple[Verb, ...]:
-        """What must be answered inside the transaction, before the writes: who owns the actors, blobs, named keys, then
-        rows beside.
+        """What must be answered inside the transaction, before the writes: blobs, named keys, then rows beside. Where it
+        runs again, who owns the actors comes first.
         """
         asked: list[Verb] = []
         if self.guard is not None:
             holds = {turn.resident.hold: None for turn in self.turns if turn.resident.hold is not None}
             self.holds = [hold for hold in holds if hold.fenced]
-            if self.holds:
+            if self.again and self.holds:
                 asked.append(self.guard.question(self.holds))
         if self.refs:
             asked.append(blob.lookup(dict.fromkeys(row[0] for row in self.refs)))
@@ -183,7 +186,7 @@ class Batch:
     def heard(self, answers: Sequence[Answer]) -> list[tuple[Turn, OnefoldError]]:
         """The turns that these answers refuse."""
         refused: list[tuple[Turn, OnefoldError]] = []
-        if self.holds:
+        if self.again and self.holds:
             assert self.guard is not None
             lost = self.guard.lost(self.holds, answers[0])
             if lost:
@@ -221,6 +224,11 @@ class Batch:
         return refused, unowed
 
     @property
+    def again(self) -> bool:
+        """Whether it ran before, and met a key or a name that is another's by now."""
+        return self.runs > 1
+
+    @property
     def writes(self) -> bool:
         """Whether there is anything to commit."""
         return bool(self.rows or self.removed or self.changed or self.alarms or self.taken)
@@ -228,6 +236,8 @@ class Batch:
     def all_writes(self) -> tuple[Write, ...]:
         """The rows, one verb a table."""
         writes: list[Write] = []
+        if self.guard is not None and self.holds:
+            writes.append(self.guard.still(self.holds))
         if self.created:
             writes.append(Append(ACTOR, list(self.created.values())))
         if self.lapsed:
@@ -275,6 +285,21 @@ class Batch:
         if gone:
             writes.append(Remove(ALARM, keys=gone))
         return writes
+
+
+def committing(batch: Batch) -> Generator[tuple[Verb, ...], tuple[Answer, ...], Last[None]]:
+    """The body: one question where a key must be known first, and one write, with the guard in front."""
+    if batch.void:
+        raise Refusal(Retake(()))
+    batch.runs += 1
+    questions = batch.questions()
+    if questions:
+        refused = batch.heard((yield questions))
+        if refused:
+            raise Refusal(Retake(() if batch.blind else refused))
+    if batch.blind and batch.again:  # it would meet the same key
+        raise Refusal(Retake(()))
+    return Last(batch.all_writes(), None)
 
 
 def _owed_row(base: Base, item: Outstanding) -> Row:

@@ -19,6 +19,7 @@ from typing import Any
 from onefold.kernel.blob import BLOB, BLOB_PART, BLOB_REF, live, lookup, verdict
 from onefold.kernel.tables import OWED, TURN
 from onefold.node.blobs import Blobs
+from onefold.node.owning import UNGUARDED, Guard
 from onefold.store.contract import Answer, Each, Last, Put, Query, Refused, Remove, Row, Unknown, Verb, Write
 from onefold.store.folder import SHARDS
 from onefold.terms.errors import OutcomeUnknown
@@ -57,8 +58,16 @@ class _Plan:
 class BlobSweep:
     """Sweeps the blobs of one space, so many a round. Remembers where it was."""
 
-    def __init__(self, blobs: Blobs, look: Look, elsewhere: Sequence[Look] = ()) -> None:
-        """look: reads the space without opening it. elsewhere: other spaces whose rows may name these blobs."""
+    def __init__(
+        self,
+        blobs: Blobs,
+        look: Look,
+        elsewhere: Sequence[Look] = (),
+        guard: Callable[[], Guard] = lambda: UNGUARDED,
+    ) -> None:
+        """look: reads the space without opening it. elsewhere: other spaces whose rows may name these blobs. guard: what a
+        round goes by, of a fleet."""
+        self._guard = guard
         self._blobs = blobs
         self._look = look
         self._elsewhere = elsewhere
@@ -67,21 +76,21 @@ class BlobSweep:
         self._rests_until = 0
 
     async def round(self) -> Cleared:
-        """Look at some more blobs, and at some more files. Raises: StoreUnavailable, OutcomeUnknown."""
-        now = self._blobs.now()
+        """Look at some more blobs, and at some more files. Raises: StoreUnavailable, OutcomeUnknown, OwnedElsewhere."""
+        now, guard = self._blobs.now(), self._guard()
         files = await self._files(now)
         if now < self._rests_until:
             return Cleared(files=files)
         page = await self._look(Query(BLOB, where=(("n", ">", self._after),), order=("n",), limit=BLOBS_A_BEAT))
         more = len(page) == BLOBS_A_BEAT
         with self._blobs.noted.on():
-            plan = await self._sweep(page, now)
+            plan = await self._sweep(page, now, guard)
         self._after = int(page[-1][_N] or 0) if more else 0
         self._rests_until = now if more else now + REST_MS
         condemned = sum(row[_CONDEMNED] is not None for row in plan.put)
         return Cleared(condemned, len(plan.gone), files, more)
 
-    async def _sweep(self, page: Sequence[Row], now: int) -> _Plan:
+    async def _sweep(self, page: Sequence[Row], now: int, guard: Guard) -> _Plan:
         old = [row for row in page if row[_CONDEMNED] is not None or now - int(row[_AT] or 0) >= BLOB_GRACE_MS]
         if not old:
             return _Plan()
@@ -93,7 +102,7 @@ class BlobSweep:
         for look in self._elsewhere:
             away |= await named_in(look, doubtful)
             await asyncio.sleep(0)  # each look at a file holds the loop for a moment
-        outcome = await self._blobs.space.transact(lambda: self._body(doubtful, away, now))
+        outcome = await self._blobs.space.transact(guard.around(lambda: self._body(doubtful, away, now)))
         if isinstance(outcome, Refused):
             raise outcome.error
         if isinstance(outcome, Unknown):

@@ -19,7 +19,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Callable, Container, Generator, Mapping
+from collections.abc import Callable, Container, Mapping
 from datetime import datetime
 from typing import Any, Protocol
 
@@ -30,10 +30,10 @@ from onefold.kernel.retain import lapsed
 from onefold.kernel.tables import TURN
 from onefold.kernel.unfit import blamed, decided_by, giver
 from onefold.node.arming import Arming
-from onefold.node.batch import Batch, Beside, Retake, unheeded
+from onefold.node.batch import Batch, Beside, Retake, committing, unheeded
 from onefold.node.owning import Owning
 from onefold.node.resident import Resident, Turn
-from onefold.store.contract import Answer, Body, Done, Last, Outcome, Query, Refusal, Refused, Row, Space, Unknown, Verb
+from onefold.store.contract import Answer, Body, Done, Outcome, Query, Refused, Row, Space, Unknown
 from onefold.terms.errors import Broken, Busy, Contended, DecideFailed, Failed, OnefoldError, OutcomeUnknown
 from onefold.terms.faults import says
 from onefold.terms.ids import principal_text
@@ -174,7 +174,7 @@ class Lane(Arming):
             self._settle(batch)
             return None
         self._flying.append(batch)
-        return lambda: _run(batch)
+        return lambda: committing(batch)
 
     def _take(self, batch: Batch, turn: Turn, met: dict[tuple[Any, Any], Row], now: int, when: datetime) -> None:
         base = turn.resident.base
@@ -291,7 +291,7 @@ class Lane(Arming):
             turn.resident.pending -= 1
             raise turn.fault
         self._flying.append(batch)
-        return lambda: _run(batch)
+        return lambda: committing(batch)
 
     # --- landing --------------------------------------------------------------------------
 
@@ -385,16 +385,3 @@ class Lane(Arming):
         if not resident.gone:
             resident.gone = True
             self._after.dropped(resident)
-
-
-def _run(batch: Batch) -> Generator[tuple[Verb, ...], tuple[Answer, ...], Last[None]]:
-    """The body: one question where a key must be known first, and one write."""
-    if batch.void:
-        raise Refusal(Retake(()))
-    batch.void = batch.blind  # run again it meets the same key
-    questions = batch.questions()
-    if questions:
-        refused = batch.heard((yield questions))
-        if refused:
-            raise Refusal(Retake(() if batch.blind else refused))
-    return Last(batch.all_writes(), None)

@@ -27,7 +27,7 @@ from onefold.kernel.words import Decision
 from onefold.node.batch import Beside
 from onefold.node.home import Home, Kind, Opening
 from onefold.node.lane import Lane, Retaken
-from onefold.node.owning import Hold, Owning
+from onefold.node.owning import Guard, Hold, Owning, of_actors
 from onefold.node.resident import Resident, Turn
 from onefold.node.told import UNHEARD, Told, on_ring, taken_back
 from onefold.node.waking import Waits, pruned, woken
@@ -81,8 +81,7 @@ class Node:
         windows: Mapping[str, int] | None = None,
     ) -> Home:
         """Serve these kinds from the space `name`, which `opening` opens when first needed."""
-        rows, told = beside or {}, Told(self, name)
-        guard = self._owning
+        rows, told, guard = beside or {}, Told(self, name), self._owning
 
         def lane(space: Space, folder: Folder) -> Lane:
             return Lane(space, folder, self._now, told, rows, resting, windows, guard)
@@ -190,13 +189,11 @@ class Node:
 
     async def ring(self, resident: Resident) -> None:
         """The actor's alarm: fold its wake if that is due, write the row exactly, send what is due."""
-        module = resident.module
-        at = resident.at
+        module, at = resident.module, resident.at
         given_up = resident.alarm.given_up and resident.failed_wake is not None
         decide = partial(on_ring, module, resident.failed_wake if given_up else None)
         await self.fold(at, None, b"", decide, replies=False, probe=False)
-        current = self._residents.get(at)
-        if current is not None:
+        if (current := self._residents.get(at)) is not None:
             self.send_due(current)
 
     async def rearm(self, at: ActorId) -> None:
@@ -312,9 +309,13 @@ class Node:
         return await woken(space, kind.module, at, self._owning.slots)
 
     async def prune(self, at: ActorId) -> Pruned:
-        """Take away the facts behind the actor's latest snapshot. Raises: StoreUnavailable, OutcomeUnknown."""
-        kind = self.kind(at.kind)
-        return await pruned((await kind.home.open()).space, kind.module, at)
+        """Take the facts behind the actor's latest snapshot. Raises: StoreUnavailable, OutcomeUnknown, OwnedElsewhere."""
+        kind, guard = self._kinds[at.kind], self.guard(at)
+        return await pruned((await kind.home.open()).space, guard, kind.module, at)
+
+    def guard(self, *actors: ActorId) -> Guard:
+        """Of a commit in these actors' space that is no turn. Raises: OwnedElsewhere."""
+        return of_actors(self._owning, actors)
 
     @contextmanager
     def apart(self, actors: Sequence[ActorId]) -> Iterator[set[ActorId]]:
@@ -353,9 +354,7 @@ class Node:
 
     def let_go(self, holds: Container[Hold]) -> bool:
         """Drop the actors held by these; False while one of them is in a turn or a send of it is on its way."""
-        mine = [
-            resident for resident in self._residents.values() if resident.hold is not None and resident.hold in holds
-        ]
+        mine = [one for one in self._residents.values() if one.hold is not None and one.hold in holds]
         for resident in mine:
             if not (resident.pending or resident.sending):
                 self._forget(resident, resident.at)

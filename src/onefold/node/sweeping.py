@@ -26,6 +26,7 @@ from onefold.kernel.retain import (
     untold,
 )
 from onefold.kernel.tables import ACTOR, OWED, SWEPT, TURN
+from onefold.node.owning import Guard
 from onefold.store.contract import (
     Answer,
     Append,
@@ -59,21 +60,25 @@ class Swept:
     more: bool
 
 
-async def replies(space: Space, upto: int, now: int, *, looks: int | None = None, dry: bool = False) -> Swept:
+async def replies(
+    space: Space, guard: Guard, upto: int, now: int, *, looks: int | None = None, dry: bool = False
+) -> Swept:
     """Take the replies of turns away that were decided at `upto` (ms) or before.
 
     looks: at most so many commits; None, all there is. dry: only count.
-    Raises: StoreUnavailable, OutcomeUnknown; the same again is safe.
+    Raises: StoreUnavailable, OutcomeUnknown, OwnedElsewhere; the same again is safe.
     """
-    return await _go(space, REPLIES, _with_replies, upto, now, looks, dry)
+    return await _go(space, guard, REPLIES, _with_replies, upto, now, looks, dry)
 
 
-async def ids(space: Space, kind: str, upto: int, now: int, *, looks: int | None = None) -> Swept:
+async def ids(space: Space, guard: Guard, kind: str, upto: int, now: int, *, looks: int | None = None) -> Swept:
     """Free the ids of this kind's turns decided at `upto` (ms) or before, and remove rows with nothing left."""
-    return await _go(space, f"ids/{kind}", partial(_with_ids, kind), upto, now, looks, dry=False)
+    return await _go(space, guard, f"ids/{kind}", partial(_with_ids, kind), upto, now, looks, dry=False)
 
 
-async def _go(space: Space, what: str, choose: Choice, upto: int, now: int, looks: int | None, dry: bool) -> Swept:
+async def _go(
+    space: Space, guard: Guard, what: str, choose: Choice, upto: int, now: int, looks: int | None, dry: bool
+) -> Swept:
     (known,) = await space.look(Query(SWEPT, on=("what",), keys=[(what,)]))
     told = int(known[0][1] or 0) if known else None
     place, count, done, more = told or 0, 0, 0, True
@@ -82,7 +87,7 @@ async def _go(space: Space, what: str, choose: Choice, upto: int, now: int, look
         look = aged(rows, place, upto, now, LOOK)
         chosen, writes = await choose(space, await _told(space, look.turns))
         if look.upto > place and not dry:
-            await committed(space, (*writes, _moved(what, told, look.upto)), f"the sweep of {what}")
+            await committed(space, guard, (*writes, _moved(what, told, look.upto)), f"the sweep of {what}")
             told = look.upto
         place, more = look.upto, look.more
         count += chosen
@@ -117,14 +122,14 @@ def _moved(what: str, told: int | None, upto: int) -> Write:
     return Cas(SWEPT, [((what,), {"n": told}, {"n": upto})])
 
 
-async def committed(space: Space, writes: tuple[Write, ...], what: str) -> None:
-    """Write these in one commit. Raises: what refused it, OutcomeUnknown."""
+async def committed(space: Space, guard: Guard, writes: tuple[Write, ...], what: str) -> None:
+    """Write these in one commit. Raises: what refused it, OwnedElsewhere too; OutcomeUnknown."""
 
     def body() -> Generator[tuple[Verb, ...], tuple[Answer, ...], Last[None]]:
         yield ()
         return Last(writes, None)
 
-    outcome = await space.transact(body)
+    outcome = await space.transact(guard.around(body))
     if isinstance(outcome, Refused):
         raise outcome.error
     if isinstance(outcome, Unknown):

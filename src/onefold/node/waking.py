@@ -17,6 +17,7 @@ from onefold.kernel.prune import SLICE, Behind, Pruned, before, emptied, first_k
 from onefold.kernel.reading import Unreadable
 from onefold.kernel.rebuild import GROWTH, PAGE, Start, missing, newest, outstanding, owed_rows, rebuild, start_in
 from onefold.kernel.tables import ACTOR, ALARM, TURN
+from onefold.node.owning import Guard
 from onefold.node.resident import Resident
 from onefold.node.sweeping import committed
 from onefold.store.contract import Query, Remove, Row, Space
@@ -103,10 +104,10 @@ async def _reach_back(space: Space, module: AnyModule, turns: list[Row]) -> Star
 # --- pruning ----------------------------------------------------------------------------------------
 
 
-async def pruned(space: Space, module: AnyModule, at: ActorId) -> Pruned:
+async def pruned(space: Space, guard: Guard, module: AnyModule, at: ActorId) -> Pruned:
     """Take away the facts behind the actor's latest snapshot, so many turns a commit.
 
-    Raises: StoreUnavailable, OutcomeUnknown. Cut off anywhere, the same again goes on from there.
+    Raises: StoreUnavailable, OutcomeUnknown, OwnedElsewhere. Cut off anywhere, the same again goes on from there.
     """
     (actors,) = await space.look(row_of(at))
     if not actors:
@@ -122,14 +123,14 @@ async def pruned(space: Space, module: AnyModule, at: ActorId) -> Pruned:
     behind = await _behind(space, row)
     what = f"the prune of {at.kind} {at.key}"
     if behind.held or start.inside:
-        await committed(space, (opened(row, start.inside),), what)
+        await committed(space, guard, (opened(row, start.inside),), what)
     gone = behind.to_remove()
     for place in range(0, len(gone), SLICE):
         keys: list[Row] = [(n,) for n in gone[place : place + SLICE]]
-        await committed(space, (Remove(TURN, keys=keys),), what)
+        await committed(space, guard, (Remove(TURN, keys=keys),), what)
     kept = behind.to_empty(gone)
     for place in range(0, len(kept), SLICE):
-        await committed(space, (emptied(kept[place : place + SLICE]),), what)
+        await committed(space, guard, (emptied(kept[place : place + SLICE]),), what)
     return Pruned(behind.facts + start.inside, begins)
 
 

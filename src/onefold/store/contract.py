@@ -5,13 +5,12 @@ Never: knows what a row means; reads a clock; lets a body await.
 Was wrong once: a body as an `async` function over a connection. It could wait for the
 network with the only writer open, and each verb cost a round trip.
 
-A body is a generator. It yields tuples of verbs and is sent their answers; what it
-returns is `Last`: the writes that travel together with COMMIT. It may be run again
-from the start at any time, so it must change nothing outside itself before it landed.
+A body is a generator. It yields tuples of verbs and is sent their answers; what it returns is `Last`: the writes that
+travel together with COMMIT. It may be run again from the start at any time, so it must change nothing outside itself
+before it landed.
 
-None, everywhere: it meets no condition but "null", it equals no key, it sorts first (last
-in a descending order). Text sorts by code point, bytes by value. Without `order` the order
-of an answer is not promised.
+None, everywhere: it meets no condition but "null", it equals no key, it sorts first (last in a descending order). Text
+sorts by code point, bytes by value. Without `order` the order of an answer is not promised.
 """
 
 from __future__ import annotations
@@ -42,12 +41,11 @@ class Column:
 class Chain:
     """Rows that agree on `by` form one history; `prev` names the row before (by key, or None).
 
-    Such a table is appended to and read newest first. A store that owns its file may keep
-    the newest part of the history's heads and of the table's unique keys in memory and read
-    it again from the end of the table at start; a store that does not indexes (by, key).
-    Numbers grow along a history. Rows are appended at its newest end and removed from its
-    oldest: a row leaves only together with everything before it. `by`, `prev` and the key of
-    a row never change. Its unique columns may: what they held is free for another row then.
+    Such a table is appended to and read newest first. A store that owns its file may keep the newest heads and unique
+    keys in memory and read them again from the end of the table at start; a store that does not indexes (by, key).
+    Numbers grow along a history. Rows are appended at its newest end and removed from its oldest: a row leaves only
+    together with everything before it. `by`, `prev` and the key of a row never change. Its unique columns may: what they
+    held is free for another row then.
     """
 
     by: str
@@ -58,11 +56,10 @@ class Chain:
 class Table:
     """A table by declaration.
 
-    `key` is the primary key. With `serial` it is one integer column whose numbers come from
-    `Space.mint`. `unique` keys are the exactly-once promises; a key with a None in it meets
-    nothing. `index` serves reads only. `narrow` says that rows are small (under 200 bytes):
-    a store may then keep them in the order of their key. `everywhere`: one table for all spaces
-    of a world that keeps them in one database; in a world of files only the space `main` has it.
+    `key` is the primary key. With `serial` it is one integer column whose numbers come from `Space.mint`. `unique` keys
+    are the exactly-once promises; a key with a None in it meets nothing. `index` serves reads only. `narrow` says that
+    rows are small (under 200 bytes): a store may then keep them in the order of their key. `everywhere`: one table for
+    all spaces of a world that keeps them in one database; in a world of files only the space `main` has it.
     """
 
     name: str
@@ -117,9 +114,8 @@ class Migration:
 class View:
     """Columns of a table under another name, for people who look with other tools.
 
-    With `each`, a bytes column that holds a JSON array, there is one row per element: the
-    columns, then `at` (0, 1, ...) and `item` (the element as JSON text). Nobody's code reads
-    a view, and none is a journal of its own. Made anew whenever its declaration changed.
+    With `each`, a bytes column that holds a JSON array, there is one row per element: the columns, then `at` (0, 1, ...)
+    and `item` (the element as JSON text). Nobody's code reads a view. Made anew whenever its declaration changed.
     """
 
     name: str
@@ -164,9 +160,8 @@ Condition: TypeAlias = "tuple[str, Op, Any]"  # ("at", "<=", 5) · ("kind", "in"
 
 @dataclass(frozen=True, slots=True)
 class Append:
-    """Insert rows that must not meet a key, primary or unique.
+    """Insert rows that must not meet a key, primary or unique, as tuples in declared column order, serial keys included.
 
-    Rows are tuples in declared column order, serial keys included (see `Space.mint`).
     Answer: per row None, or the whole row that already holds one of its keys, the primary
     one first (nothing is changed then). Rows of one verb see each other. `met` matters in the last writes only:
     "keep" leaves the old row and goes on; "again" rolls this body back and runs it again.
@@ -181,8 +176,8 @@ class Append:
 class Put:
     """Insert or replace by primary key. Rows that are unchanged are not written. Answer: None.
 
-    A row that would take another row's unique key runs the body again, and refuses it as
-    `Contended` when it is met again; so does a Cas or Claim that would.
+    A row that would take another's unique key runs the body again, and refuses it as `Contended` when it is met again;
+    so does a Cas or Claim that would.
     """
 
     table: Table
@@ -193,8 +188,8 @@ class Put:
 class Cas:
     """Compare and set, by primary key: (key, expected columns, new columns) a row.
 
-    An expected None is met by None. The key's own columns are not set. Answer: per row the
-    row after, or None when it is absent or differs from what was expected.
+    An expected None is met by None. The key's own columns are not set. Answer: per row the row after, or None when it is
+    absent or differs from what was expected.
     """
 
     table: Table
@@ -214,10 +209,9 @@ class Each:
 class Query:
     """Read rows. Answer: whole rows in `order` (a column name; "-name" is descending).
 
-    Either `where` (conditions, and-ed) or `keys`: rows whose `on` columns equal one of the
-    given tuples (`on` is the primary key, a unique key, or any indexed prefix); `where` then
-    narrows them. `each` narrows to the first k rows for each value; `limit` comes last.
-    `lock` holds the rows to the end of the body and means nothing outside of one;
+    Either `where` (conditions, and-ed) or `keys`: rows whose `on` columns equal one of the given tuples (`on` is the
+    primary key, a unique key, or any indexed prefix); `where` then narrows them. `each` narrows to the first k rows for
+    each value; `limit` comes last. `lock` holds the rows to the end of the body and means nothing outside of one;
     `skip_locked` passes over rows that another transaction holds.
     """
 
@@ -252,8 +246,20 @@ class Remove:
     where: tuple[Condition, ...] = ()
 
 
-Verb: TypeAlias = "Append | Put | Cas | Query | Claim | Remove"
-Write: TypeAlias = "Append | Put | Cas | Remove"
+@dataclass(frozen=True, slots=True)
+class Still:
+    """Go on only while these rows are as told, to the end of the body: (key, expected columns) a row, as in `Cas`.
+
+    Where one is not, the body is rolled back and runs again, and asks whose row it is; one that meets it each time is
+    refused as `Contended`. It holds the rows as a question's lock "share" does, and writes nothing. Answer: None.
+    """
+
+    table: Table
+    rows: Sequence[tuple[Row, Mapping[str, Cell]]]
+
+
+Verb: TypeAlias = "Append | Put | Cas | Query | Claim | Remove | Still"
+Write: TypeAlias = "Append | Put | Cas | Remove | Still"
 Answer: TypeAlias = Any  # by verb, as documented at each
 
 
@@ -281,7 +287,7 @@ Body: TypeAlias = "Callable[[], Generator[tuple[Verb, ...], tuple[Answer, ...], 
 
 @dataclass(frozen=True, slots=True)
 class Done(Generic[T]):
-    """Committed and as durable as the space promises. `answers` are those of the last writes."""
+    """Committed, as durably as the space promises. `answers` are those of the last writes."""
 
     value: T
     answers: tuple[Answer, ...] = ()
@@ -307,15 +313,14 @@ Outcome: TypeAlias = "Done[T] | Refused | Unknown"
 class Party(Protocol):
     """Who takes part in a physical commit. Called on the loop's thread, in this order, once each.
 
-    `ask` names what must be known before it can decide; it is read outside its transaction,
-    before any body of this commit runs. `body` decides and gives the transaction body, or
-    None for nothing to write this time. `landed` is told the outcome, Done(None) when there
-    was nothing to write; it is always told, and nobody is told before the commit is through.
-    A party that has more to do joins again, also from within `landed`: that is another commit.
+    `ask` names what must be known before it can decide; it is read outside its transaction, before any body of this
+    commit runs. `body` decides and gives the transaction body, or None for nothing to write this time. `landed` is told
+    the outcome, Done(None) when there was nothing to write; it is always told, and nobody is told before the commit is
+    through. A party that has more to do joins again, also from within `landed`: that is another commit.
 
-    A raise in `ask`, `body` or the transaction body that is no Refusal lands as
-    `Refused(Broken)` with the exception as the error's cause; an OnefoldError lands as itself.
-    A body that meets a key ("again") runs again a few times, then lands as `Refused(Contended)`.
+    A raise in `ask`, `body` or the transaction body that is no Refusal lands as `Refused(Broken)` with the exception as
+    the error's cause; an OnefoldError lands as itself. A body that meets a key ("again"), or a row that is not as it
+    still should be, runs again a few times, then lands as `Refused(Contended)`.
     """
 
     def ask(self) -> tuple[Query, ...]: ...
@@ -363,10 +368,9 @@ class AuthorSpace(Space, Protocol):
     ) -> Outcome[Any]:
         """Run `step` in a thread inside its own physical commit, then the body `journal` makes of its result.
 
-        Both commit or neither does. The space commits nothing else meanwhile. A raise in `step` rolls
-        back and is re-raised. After every user statement the store checks that its transaction still
-        stands. Raises: StepFenced past the budget; BadStatement (named, with the reason) for SQL that
-        an author may not run; whatever `step` raised.
+        Both commit or neither does. The space commits nothing else meanwhile. A raise in `step` rolls back and is
+        re-raised. After every user statement the store checks that its transaction still stands. Raises: StepFenced past
+        the budget; BadStatement (named, with the reason) for SQL that an author may not run; whatever `step` raised.
         """
 
     async def author_migrate(self, statements: Sequence[str]) -> None:

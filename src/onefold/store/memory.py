@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from onefold.store.batch import Fell, Lost, Unusable, attempt
+from onefold.store.batch import Fell, Lost, Met, Unusable, attempt
 from onefold.store.contract import (
     AddColumn,
     AddIndex,
@@ -31,6 +31,7 @@ from onefold.store.contract import (
     Refused,
     Row,
     Schema,
+    Still,
     Table,
     Tx,
     Unknown,
@@ -146,6 +147,8 @@ class MemoryEngine:
             return [self._cas(rows, verb.table, *row) for row in verb.rows]
         if isinstance(verb, Claim):
             return self._claim(rows, verb)
+        if isinstance(verb, Still):
+            return self._still(rows, verb)
         keys = verb.keys
         if keys is None:
             keys = [k for k, row in rows.rows.items() if holds(rows.table, row, verb.where)]
@@ -217,6 +220,12 @@ class MemoryEngine:
         for row in after:
             rows.put(row)
         return self._fitted(verb.table, after)
+
+    def _still(self, rows: Rows, verb: Still) -> None:
+        for key, expected in verb.rows:
+            row = rows.rows.get(tuple(key))
+            if row is None or any(row[verb.table.at[c]] != v for c, v in expected.items()):
+                raise Met(verb.table.name)
 
     def _whole(self, rows: Rows, table: Table, row: Row) -> Row:
         """A row of older code, whose `table` has fewer columns, as the table has it now."""

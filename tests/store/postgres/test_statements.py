@@ -24,6 +24,7 @@ from onefold.store.contract import (
     Refused,
     Remove,
     Row,
+    Still,
     Table,
     Verb,
 )
@@ -77,6 +78,8 @@ async def test_a_body_that_asks_nothing_is_one_trip_and_what_its_party_asked_one
     assert await trips(space, Member("asks", folds, asks=asks)) == 2
     assert await trips(space, Member("writes", writing(Put(TASK, [task(2)])))) == 1
     assert await trips(space, Member("idles", None, asks=asks)) == 1
+    told = Still(TASK, [((1,), {"tries": 0}), ((2,), {"kind": "a"})])
+    assert await trips(space, Member("counts on rows", writing(told, Put(TASK, [task(3)])))) == 1
     assert await trips(space, Member("does nothing", writing())) == 0
 
 
@@ -113,6 +116,7 @@ async def test_no_statement_is_larger_than_a_megabyte_but_for_a_row_that_is(spac
         Append(MAIL, wide),
         Put(MAIL, rows),
         Cas(MAIL, [((row[0],), {"raw": row[2]}, {"text": "u"}) for row in rows]),
+        Still(MAIL, [((row[0],), {"raw": row[2]}) for row in rows]),
         Query(MAIL, on=("text", "raw"), keys=[(str(row[0]), row[2]) for row in rows]),
     ):
         call = space.call(verb, last=True)
@@ -176,6 +180,7 @@ def keyed(table: Table) -> list[tuple[Verb, set[int]]]:
         (Query(table, on=table.key, keys=[primary, other], lock="update"), {whole}),
         (Query(table, on=table.key, keys=[primary]), {whole}),
         (Remove(table, keys=[primary, other]), {whole}),
+        (Still(table, [(primary, {}), (other, {})]), {whole}),
         (Append(table, keys(tuple(kinds)), met="keep"), {1 + len(k) for k in (table.key, *table.unique)}),
     ]
     verbs += [(Query(table, on=unique, keys=keys(unique)), {1 + len(unique)}) for unique in table.unique]

@@ -19,10 +19,14 @@ from onefold.store.contract import (
     Migration,
     Put,
     Query,
+    Refused,
     Schema,
+    Still,
     View,
 )
 from onefold.store.postgres import PostgresWorld
+from onefold.store.postgres.ddl import LATER
+from onefold.terms.errors import Contended
 from onefold.testing.store_suite.ground import writing
 from onefold.testing.store_suite.tables import SCHEMA, TASK, TURN, Histories, task
 from tests.store.postgres.waiting import until
@@ -92,6 +96,25 @@ async def test_a_column_and_an_index_are_added_to_tables_that_hold_rows_of_other
     assert "(space, soon NULLS FIRST, kind)" in found[0]
     for one in (world, newer):
         await one.close()
+
+
+async def test_what_is_the_stores_own_since_then_is_made_where_an_older_store_is_opened(postgres: str) -> None:
+    world = PostgresWorld(postgres)
+    space = await world.open("main", [SCHEMA])
+    assert isinstance(await space.transact(writing(Put(TASK, [task(1)]))), Done)
+    await world.close()
+    with psycopg.connect(postgres, autocommit=True) as conn:
+        conn.execute("drop function onefold.other(text)")
+        conn.execute("delete from onefold._migration where room = '_store'")
+    for _ in range(2):
+        world = PostgresWorld(postgres)
+        space = await world.open("main", [SCHEMA])
+        outcome = await space.transact(writing(Still(TASK, [((1,), {"tries": 7})]), Put(TASK, [task(2)])))
+        assert isinstance(outcome, Refused)
+        assert isinstance(outcome.error, Contended)
+        await world.close()
+        kept = rows(postgres, "select number, oldest from onefold._migration where room = '_store' order by 1")
+        assert kept == [(number, 1) for number in range(1, len(LATER) + 1)]
 
 
 async def test_spaces_are_many_and_connections_few(postgres: str) -> None:

@@ -15,6 +15,7 @@ from onefold.terms.errors import OnefoldError, StoreUnavailable
 
 STORE = "postgres"
 MET = "23505"
+OTHER = "OF003"  # a row that `Still` names is another's by now; no key of ours was met
 AGAIN = frozenset(("40001", "40P01", "55P03"))  # a conflict, a deadlock, a lock that was not to be had in time
 _ROW = ("22", "23", "54", "OF")  # classes that say: this row does not fit
 

@@ -38,6 +38,8 @@ def checked(schemas: Sequence[Schema]) -> None:
 async def lacking(wire: Wire, schemas: Sequence[Schema], within: str) -> bool:
     """Whether anything is to be applied. Raises: StoreTooNew, LoadRefused."""
     applied, shown = await _state(wire, within)
+    if _later(applied):
+        return True
     if [schema for schema in schemas if missing(schema, applied, within)]:
         return True
     return any(
@@ -64,6 +66,10 @@ async def migrate(wire: Wire, schemas: Sequence[Schema], within: str, server: Se
         own.append(Statement(start, [server.system.encode(), scalar("int", server.timeline)]))
         await wire.send(own)
     applied, shown = await _state(wire, within)
+    for number, later in _later(applied):
+        note = f"insert into {quoted(within)}._migration(room,number,oldest,checksum) values($1,$2,1,$3)".encode()
+        cells = [ddl.OWN_ROOM.encode(), scalar("int", number), _mark(later).encode()]
+        await wire.send([Statement(later.format(quoted(within)).encode()), Statement(note, cells)])
     for schema, steps in [(s, missing(s, applied, within)) for s in schemas]:
         declared = {table.name: table for table in schema.tables}
         texts = [text for one in steps for step in one.steps for text in ddl.changed(step, declared, within)]
@@ -99,6 +105,12 @@ async def numbers(wire: Wire, within: str) -> dict[str, int]:
     """Every space there is, with its number."""
     (result,) = await wire.send([Statement(f"select name,id from {quoted(within)}._space".encode())])
     return dict(wire.rows(result))
+
+
+def _later(applied: Sequence[Applied]) -> list[tuple[int, str]]:
+    """What of the store's own is not there yet, in order."""
+    there = {one.number for one in applied if one.room == ddl.OWN_ROOM}
+    return [(number, text) for number, text in enumerate(ddl.LATER, 1) if number not in there]
 
 
 def _views(schema: Schema, within: str) -> list[tuple[Any, str]]:

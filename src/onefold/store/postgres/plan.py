@@ -28,6 +28,7 @@ from onefold.store.contract import (
     Query,
     Remove,
     Row,
+    Still,
     Table,
     Value,
     Verb,
@@ -111,7 +112,7 @@ class Plan:
             return self._cas(verb, space)
         if isinstance(verb, Claim):
             return self._claim(verb, space)
-        return self._removed(verb, space)
+        return self._still(verb, space) if isinstance(verb, Still) else self._removed(verb, space)
 
     def holders(self, verb: Append, space: bytes) -> list[tuple[tuple[int, ...], Call]]:
         """For each key, the primary one first: where its cells are in a row, and a look at who holds those."""
@@ -282,6 +283,17 @@ class Plan:
             any(how == "now" for _, how in new),
         )
 
+    def _still(self, verb: Still, space: bytes) -> Call:
+        shaped: dict[tuple[str, ...], list[Row]] = {}
+        for key, expected in sorted(verb.rows, key=_first):  # whoever locks several rows locks them in one order
+            shaped.setdefault(tuple(expected), []).append((*key, *expected.values()))
+        statements: list[Statement] = []
+        for expected_columns, rows in shaped.items():
+            text = self._text(("still", expected_columns), partial(self._texts.still, expected_columns))
+            again = partial(self._some, [self._kind[c] for c in (*self.table.key, *expected_columns)], space)
+            statements += [Statement(text, values) for _, values in self._halved(rows, again(rows), again)]
+        return Call(self.table.name, statements, lambda results: None)
+
     def _removed(self, verb: Remove, space: bytes) -> Call:
         if verb.keys is None:
             text = self._text(("remove", shape(verb.where)), lambda: self._texts.remove_where(verb.where))
@@ -368,6 +380,10 @@ class Plan:
 def _spread(where: Sequence[Condition]) -> tuple[tuple[Condition, ...], tuple[Condition, ...]]:
     """The lists of values, which are looked at one value a time, and the other conditions."""
     return tuple([c for c in where if c[1] == "in"]), tuple([c for c in where if c[1] != "in"])
+
+
+def _first(row: tuple[Row, Any]) -> Row:
+    return tuple(row[0])
 
 
 def _plain(value: Value) -> Cell:

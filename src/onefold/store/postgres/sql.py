@@ -112,6 +112,17 @@ class Texts:
             f" where {self._joined('u')}{same} returning u.i,{self.all}"
         )
 
+    def still(self, expected: Sequence[str]) -> str:
+        """Fails on the server (see `ddl.LATER`) unless each row is as expected, and keeps all as they are."""
+        key = self._table.key
+        same = "".join(f" and t.{quoted(c)} is not distinct from u.c{len(key) + i}" for i, c in enumerate(expected))
+        rows = self._held("u", key, "1 as one", same, " for share of t")
+        return (
+            f"with u as materialized (select * from {unnested(self._kinds_of([*key, *expected]))}),"
+            f" x as materialized (select x.one from {rows}) select case when (select count(*) from x)"
+            f"<>(select count(*) from u) then {self._within}.other('{self._table.name}') end"
+        )
+
     def _given(self, rows: str) -> str:
         """The rows `u`, each with the space."""
         return f"u as materialized (select $1::int4 as space,u.* from {rows})"

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 from onefold.store.batch import AGAIN_AT_MOST, Lost, Met, Unusable, told
 from onefold.store.contract import Answer, Append, Body, Done, Last, Outcome, Refused, Unknown, Verb
-from onefold.store.postgres.failing import AGAIN, MET, faulty, is_row, is_world, unavailable
+from onefold.store.postgres.failing import AGAIN, MET, OTHER, faulty, is_row, is_world, unavailable
 from onefold.store.postgres.plan import Call, instant
 from onefold.store.postgres.wire import Gone, Statement, Stopped, Wire
 from onefold.terms.errors import Contended, OnefoldError
@@ -205,7 +205,7 @@ class Together:
             raise Unusable(Contended(fell.table or "a row"))  # what the company locked may be what the others wait for
         if is_world(state) and not is_row(state):
             raise Unusable(unavailable(state))
-        again = (state == MET and one.asked) or state in AGAIN
+        again = (state == MET and one.asked) or state == OTHER or state in AGAIN
         if again and one.runs < AGAIN_AT_MOST:
             if self._alone:
                 self._out = [_Sending(None, None, [_ROLLBACK, _BEGIN])]
@@ -213,7 +213,8 @@ class Together:
             else:
                 self._out = [_Sending(None, None, [_BACK])]
             return False
-        error = Contended(fell.table or "a row") if state == MET or state in AGAIN else faulty(fell.stopped)
+        busy = state in (MET, OTHER) or state in AGAIN
+        error = Contended(fell.table or "a row") if busy else faulty(fell.stopped)
         self._refuse(one, error)
         return True
 

@@ -29,6 +29,7 @@ from onefold.store.contract import (
     Remove,
     Row,
     Schema,
+    Still,
     Table,
     Unknown,
     Verb,
@@ -75,6 +76,7 @@ class SqliteEngine:
             Cas: lambda plan, verb: plan.cas(verb, self._now),
             Claim: lambda plan, verb: plan.claim(verb, self._now),
             Remove: lambda plan, verb: plan.remove(verb),
+            Still: lambda plan, verb: plan.still(verb),
         }
         self._ready = False  # whether `ready` was called, and its transaction not begun
         self._asking = False  # whether nothing was asked since

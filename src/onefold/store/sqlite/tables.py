@@ -16,7 +16,7 @@ from typing import Any
 import apsw
 
 from onefold.store.batch import Met
-from onefold.store.contract import Append, Cas, Cell, Claim, Condition, Put, Query, Remove, Row, Table
+from onefold.store.contract import Append, Cas, Cell, Claim, Condition, Put, Query, Remove, Row, Still, Table
 from onefold.store.rows import changed, check_row, narrowed, ordered
 from onefold.store.sqlite import sql
 
@@ -159,6 +159,13 @@ class Plan:
             text = f"delete from {sql.table_name(self.table)} where {sql.filtered(verb.where)}"
             self.db.execute(text, sql.bound(verb.where))
         return int(self.db.total_changes()) - before
+
+    def still(self, verb: Still) -> None:
+        """The writer is alone: what is so now is so to the end of the transaction. Raises: Met."""
+        for key, expected in verb.rows:
+            found = self.db.execute(self._get, tuple(key)).fetchall()
+            if not found or any(found[0][self.table.at[c]] != v for c, v in expected.items()):
+                raise Met(self.table.name)
 
     def _cas(self, key: Row, expected: Any, new: Any, now: int) -> Row | None:
         found = self.db.execute(self._get, key).fetchall()

@@ -23,6 +23,7 @@ from onefold.store.contract import (
     Query,
     Row,
     Schema,
+    Still,
     Table,
     Verb,
 )
@@ -173,6 +174,15 @@ class LosesTheFence(MemoryEngine):
             return super().run(verb)
         known: dict[str, Answer] = vars(self).setdefault("known", {})
         return known.setdefault(f"{verb.table.name} {verb.where} {verb.keys}", super().run(verb))
+
+
+class GoesOnWithAnothersRow(MemoryEngine):
+    """Looks whether a row is there, and not whether it is as the body was told."""
+
+    def run(self, verb: Verb) -> Answer:
+        if isinstance(verb, Still):
+            verb = replace(verb, rows=[(key, {}) for key, _ in verb.rows])
+        return super().run(verb)
 
 
 class AnswersBeforeItIsDurable(MemoryEngine):

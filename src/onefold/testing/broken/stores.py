@@ -123,6 +123,14 @@ BROKEN_STORES: tuple[BrokenStore, ...] = (
         engine=faults.LosesTheFence,
     ),
     BrokenStore(
+        "goes on with another's row",
+        (
+            "rows that are still as told let a body land; where one is not, nothing of it does, and it runs again",
+            "an owner row among the last writes refuses a stale epoch, and is told apart from a key that is met",
+        ),
+        engine=faults.GoesOnWithAnothersRow,
+    ),
+    BrokenStore(
         "has a table of the whole world once for each space",
         (
             "a table of the whole world is one for all its spaces; where each has a file, only `main` may declare it",
