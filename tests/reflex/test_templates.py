@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from onefold.reflex.cel import FUEL
-from onefold.reflex.templates import CelTransform, free_names, names_in
+from onefold.reflex.templates import CelTransform, free_names
 from onefold.terms.codec import canonical
 from onefold.terms.errors import BadArguments
 
@@ -93,7 +93,6 @@ def test_leaves_see_the_environment() -> None:
 def test_each_may_stand_within_each() -> None:
     template = {"$each": "rows", "as": "r", "do": {"$each": "row.tags", "do": {"$": "r.id + item"}}}
     assert transform(template, ENV) == [["s0b", "s0a"], ["s1b", "s1a"], ["s2b", "s2a"]]
-    assert names_in(template) == {"rows", "row"}
     assert free_names(template) == []
 
 
@@ -164,7 +163,6 @@ def test_names_may_be_narrowed() -> None:
 def test_names_of_a_loop_are_its_own() -> None:
     template = {"$": "rows.map(r, r.a + params.b) + fact.l"}
     assert free_names(template) == []
-    assert names_in(template) == {"rows", "params", "fact"}
 
 
 # --- what is wrong, when it runs --------------------------------------------------------------------

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from onefold.terms.duration import UNITS, duration_ms, say_duration
+from onefold.terms.duration import UNITS, duration_ms
 from onefold.terms.errors import BadArguments
 from onefold.terms.limits import MAX_DURATION_MS
 
@@ -104,11 +104,6 @@ def test_what_is_no_duration_is_refused_in_plain_words(value, why: str) -> None:
     assert why in fault.problem
 
 
-@given(st.integers(0, MAX_DURATION_MS))
-def test_a_duration_that_was_said_reads_the_same(ms: int) -> None:
-    assert duration_ms(say_duration(ms)) == ms
-
-
 @given(st.integers(0, 10_000), st.sampled_from(sorted(UNITS)), st.sampled_from(["", " "]))
 def test_every_unit_counts(number: int, unit: str, between: str) -> None:
     expected = number * UNITS[unit]
@@ -120,19 +115,3 @@ def test_every_unit_counts(number: int, unit: str, between: str) -> None:
 def test_any_text_is_a_duration_or_a_refusal(text: str) -> None:
     with contextlib.suppress(BadArguments):
         assert 0 <= duration_ms(text) <= MAX_DURATION_MS
-
-
-@pytest.mark.parametrize(
-    "ms, said",
-    [
-        (0, "0 seconds"),
-        (1, "1 ms"),
-        (1000, "1 second"),
-        (1500, "1.5 seconds"),
-        (90_000, "1 minute 30 seconds"),
-        (26 * HOUR, "1 day 2 hours"),
-        (61_001, "1 minute 1.001 seconds"),
-    ],
-)
-def test_durations_as_they_are_said(ms: int, said: str) -> None:
-    assert say_duration(ms) == said

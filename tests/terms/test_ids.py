@@ -9,22 +9,18 @@ from hypothesis import strategies as st
 from onefold.terms.errors import BadArguments, LoadRefused
 from onefold.terms.ids import (
     ActorId,
-    alarm_id,
     check_name,
     check_text,
-    derived_key,
+    delivered_id,
     door_id,
     join,
     leaving_key,
-    mail_id,
-    named_key,
     nearest,
     owed_id,
     principal_of,
     principal_text,
     run_id,
     run_id_random,
-    source_of,
     step_id,
 )
 from onefold.terms.limits import MAX_ID_BYTES, MAX_KEY_BYTES
@@ -112,44 +108,19 @@ def test_a_principal_is_no_part_of_a_key() -> None:
 
 @given(ids)
 def test_each_source_has_ids_of_its_own(id: str) -> None:
-    made = [door_id(id), owed_id(id), mail_id(id, 1), step_id(id), alarm_id(id)]
-    assert len(set(made)) == 5
-    assert [source_of(event)[0] for event in made] == ["door", "owed", "mail", "step", "alarm"]
-    assert source_of(door_id(id)) == ("door", id)
-
-
-@given(ids, ids, st.integers(0, 20), st.integers(0, 20))
-def test_letters_of_two_senders_never_meet(one: str, other: str, no: int, number: int) -> None:
-    assert (mail_id(one, no) == mail_id(other, number)) == ((one, no) == (other, number))
-
-
-@given(ids)
-def test_a_derived_key_is_no_named_key(id: str) -> None:
-    assert derived_key(id) != named_key(id)
-
-
-@pytest.mark.parametrize("text", ["d/", "x/1", "", "d"])
-def test_other_text_is_no_event(text: str) -> None:
-    with pytest.raises(BadArguments):
-        source_of(text)  # type: ignore[arg-type]
+    assert len({door_id(id), owed_id(id), delivered_id(id), step_id(id)}) == 4
 
 
 BAD_TEXTS = ["", "a\0b", "\ud800", "x" * (MAX_ID_BYTES + 1), "é" * (MAX_ID_BYTES // 2 + 1), None, 5, b"id"]
 
 
 @pytest.mark.parametrize("bad", BAD_TEXTS)
-@pytest.mark.parametrize("make", [door_id, owed_id, step_id, derived_key, named_key, lambda t: run_id(None, "a", t)])
+@pytest.mark.parametrize("make", [door_id, owed_id, delivered_id, step_id, lambda t: run_id(None, "a", t)])
 def test_an_id_that_no_store_can_hold_is_refused(make, bad) -> None:
     with pytest.raises(BadArguments) as refused:
         make(bad)
     assert "\0" not in str(refused.value)
     str(refused.value).encode()  # the refusal itself can be written
-
-
-@pytest.mark.parametrize("number", [-1, 1.0, "1", True, None])
-def test_a_letter_has_a_whole_number(number) -> None:
-    with pytest.raises(BadArguments):
-        mail_id("a", number)
 
 
 def test_the_longest_id_is_taken() -> None:

@@ -30,7 +30,7 @@ from onefold.kernel.tables import KERNEL
 from onefold.store.contract import Query
 from onefold.terms.codec import canonical, parse
 from onefold.terms.duration import duration_ms
-from onefold.terms.errors import BadArguments, Fault, NotOpen, OnefoldError, OwnedElsewhere
+from onefold.terms.errors import BadArguments, Fault, OnefoldError, OwnedElsewhere
 from onefold.terms.ids import ActorId, check_text, slot_of
 from onefold.terms.instant import Instant, moment, text
 
@@ -306,11 +306,6 @@ class Fleet:
             return await authored(opened, queries)
         tables = {table.name: table for schema in (KERNEL, BLOBS, RUNS) for table in schema.tables}
         return shown(await opened.look(*(read(query, tables) for query in queries)))
-
-
-def without() -> NotOpen:
-    """What the verbs of a fleet say where there is none."""
-    return NotOpen("A fleet: this app has no `node` name, so it")
 
 
 def _ms(lease: Any) -> int | None:

@@ -32,7 +32,7 @@ class Names:
     @property
     def _fleet(self) -> Fleet:
         if self._host.fleet is None:
-            raise NotOpen("The fleet (this app has no `node` name)")
+            raise NotOpen("The fleet", "This app is no node of one: give it a `node` name.")
         return self._host.fleet
 
     async def claim(self, name: str, *, lease: str | timedelta | None = None) -> Claimed | HeldBy:

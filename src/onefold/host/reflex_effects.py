@@ -32,7 +32,6 @@ from onefold.terms.limits import MAX_ID_BYTES
 
 SEND: Final = "send."
 POST: Final = "post."
-_SHORT: Final = 120  # of a key in a line
 _CREATES: Final = re.compile(r"\s*create\s+table\s+(?:if\s+not\s+exists\s+)?[\"'`\[]?(\w+)", re.IGNORECASE)
 
 Json = Any

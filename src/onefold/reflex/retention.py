@@ -36,7 +36,6 @@ Place: TypeAlias = "tuple[int, int]"
 """Where a page ended: the instant and the number of its last row."""
 
 Cells: TypeAlias = "dict[str, Any]"
-Reads: TypeAlias = "Generator[tuple[Verb, ...], tuple[Answer, ...], Any]"
 
 
 @dataclass(frozen=True, slots=True)

@@ -57,17 +57,6 @@ def free_names(template: Json, path: str = "", known: Sequence[str] = ROOTS) -> 
     return list(_wrong(template, path, tuple(known), 0))
 
 
-def names_in(template: Json) -> frozenset[str]:
-    """Which of the environment's names the template asks for. What cannot be read asks for none."""
-    found: set[str] = set()
-    for _, text, bound in _leaves(template, "", frozenset()):
-        try:
-            found |= compiled(text).names.keys() - bound
-        except Misread:
-            continue
-    return frozenset(found)
-
-
 # --- before it runs ---------------------------------------------------------------------------------
 
 
@@ -142,22 +131,6 @@ def _strange(name: str, known: Sequence[str]) -> str:
 
 def _cut(text: str) -> str:
     return repr(text if len(text) <= 80 else f"{text[:79]}…")
-
-
-def _leaves(template: Json, path: str, bound: frozenset[str]) -> Iterator[tuple[str, str, frozenset[str]]]:
-    """Every expression: its place, its text, and the names that an `$each` around it has given."""
-    if isinstance(template, list):
-        for at, item in enumerate(template):
-            yield from _leaves(item, below(path, at), bound)
-    elif isinstance(template, dict) and not _form(template):
-        if LEAF in template:
-            yield path, template[LEAF], bound
-        elif EACH in template:
-            yield path, template[EACH], bound
-            yield from _leaves(template["do"], below(path, "do"), bound | {template.get("as", ITEM)})
-        else:
-            for key, item in template.items():
-                yield from _leaves(item, below(path, key), bound)
 
 
 # --- when it runs -----------------------------------------------------------------------------------

@@ -1,6 +1,6 @@
 """terms.duration - how long, as people write it: "90 seconds", "1h 30m", or a timedelta.
 
-For: reading a duration into whole milliseconds, and saying one to a person.
+For: reading a duration into whole milliseconds.
 Never: guesses a unit. A bare number is refused, because half of its readers take it for seconds.
 Was wrong once: `float(text)`. "nan" passed every comparison, and a timer never rang.
 """
@@ -82,20 +82,3 @@ def _read(text: str, what: str) -> int:
 
 def _bad(what: str, problem: str, got: object) -> BadArguments:
     return BadArguments([Fault(what, problem, got)])
-
-
-def say_duration(ms: int) -> str:
-    """A duration for people: "1 day 2 hours", "1.5 seconds". `duration_ms` reads it back unchanged."""
-    if ms == 0:
-        return "0 seconds"
-    if ms < SECOND:
-        return f"{ms} ms"
-    told = []
-    for unit, word in ((DAY, "day"), (HOUR, "hour"), (MINUTE, "minute")):
-        count, ms = divmod(ms, unit)
-        if count:
-            told.append(f"{count} {word}{'' if count == 1 else 's'}")
-    if ms:
-        seconds = f"{ms // SECOND}" if ms % SECOND == 0 else f"{ms / SECOND:.3f}".rstrip("0")
-        told.append(f"{seconds} second{'' if ms == SECOND else 's'}")
-    return " ".join(told)

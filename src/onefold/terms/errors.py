@@ -227,9 +227,9 @@ class OutcomeUnknown(HostError):
 
 
 class NotOpen(HostError):
-    def __init__(self, what: str) -> None:
+    def __init__(self, what: str, do: str = "Use it inside `async with` or `with`.") -> None:
         self.what = what
-        super().__init__(f"{what} is not open. Use it inside `async with` or `with`.")
+        super().__init__(f"{what} is not open. {do}")
 
 
 class Busy(HostError):

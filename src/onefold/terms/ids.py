@@ -15,7 +15,7 @@ import base64
 import hashlib
 import re
 from collections.abc import Collection
-from typing import Final, Literal, NamedTuple, NewType, TypeAlias
+from typing import Final, NamedTuple, NewType, TypeAlias
 
 from onefold.terms.errors import BadArguments, Fault, Finding, LoadRefused
 from onefold.terms.limits import MAX_ID_BYTES, MAX_KEY_BYTES
@@ -25,12 +25,8 @@ Principal: TypeAlias = "str | None"
 
 PrincipalText = NewType("PrincipalText", str)
 EventId = NewType("EventId", str)
-OwedKey = NewType("OwedKey", str)
 LeavingKey = NewType("LeavingKey", str)
 RunId = NewType("RunId", str)
-
-Source = Literal["door", "owed", "mail", "step", "alarm"]
-SOURCES: Final[dict[str, Source]] = {"d/": "door", "o/": "owed", "m/": "mail", "s/": "step", "a/": "alarm"}
 
 NAME: Final = re.compile(r"[a-z][a-z0-9_]{0,31}", re.ASCII)
 DOTTED: Final = re.compile(r"[a-z][a-z0-9_-]{0,31}", re.ASCII)  # one word between the dots of a reflex's name
@@ -109,40 +105,14 @@ def owed_id(key: str) -> EventId:
     return EventId("o/" + check_text(key, "key"))
 
 
-def mail_id(sender: str, no: int) -> EventId:
-    """The `no`-th letter of a sender; the number stands last, so a slash in the sender is harmless."""
-    return EventId(f"m/{check_text(sender, 'sender')}/{_number(no)}")
-
-
 def delivered_id(key: str) -> EventId:
-    """What one actor owed another, by the key under which it left: once for each, and no letter's id, which ends in
-    a number.
-    """
+    """What one actor owed another, by the key under which it left: once for each."""
     return EventId(f"m/{check_text(key, 'key')}/owed")
 
 
 def step_id(id: str) -> EventId:
     """The result of a step."""
     return EventId("s/" + check_text(id, "step"))
-
-
-def alarm_id(*parts: str | int) -> EventId:
-    """A ring of the alarm, by what makes it this one: the instant it was due, and the turn before it."""
-    return EventId("a/" + check_text(join(*(p if isinstance(p, str) else str(p) for p in parts)), "alarm"))
-
-
-def source_of(event: EventId) -> tuple[Source, str]:
-    """The source of an event id and the id within it. Raises: BadArguments for text that is no event id."""
-    source = SOURCES.get(event[:2])
-    if source is None or len(event) == 2:
-        raise BadArguments([Fault("event", "is not the id of an event", str(event))])
-    return source, event[2:]
-
-
-def _number(no: int) -> int:
-    if type(no) is not int or no < 0:
-        raise BadArguments([Fault("no", "must be a whole number from 0", no)])
-    return no
 
 
 # --- joining -----------------------------------------------------------------------------------
@@ -177,16 +147,6 @@ def _escaped(part: str) -> str:
 def leaving_key(actor: ActorId, owed: str) -> LeavingKey:
     """The key under which something owed leaves: its principal, kind, actor and owed key in one."""
     return LeavingKey(join(actor.principal, actor.kind, actor.key, check_text(owed, "key")))
-
-
-def derived_key(id: str) -> OwedKey:
-    """An owed key that equals the id of the event folded: it needs no memory of its own."""
-    return OwedKey("e/" + check_text(id, "key"))
-
-
-def named_key(key: str) -> OwedKey:
-    """Any other owed key: kept with its digest, so that it stays the same key for ever."""
-    return OwedKey("k/" + check_text(key, "key"))
 
 
 # --- runs --------------------------------------------------------------------------------------

@@ -21,8 +21,8 @@ from onefold.terms.errors import BadStatement, OnefoldError, StepFenced
 from onefold.terms.instant import down, text
 
 T = TypeVar("T")
-BYTES, BOOL, NUMERIC, MOMENT = 17, 16, 1700, 1184
-REALS, INTEGERS, DOCUMENTS = (700, 701), (20, 21, 23, 26), (114, 3802)
+BYTES, NUMERIC, MOMENT = 17, 1700, 1184
+REALS, DOCUMENTS = (700, 701), (114, 3802)
 TYPES: Mapping[int, str] = {
     16: "bool",
     17: "bytea",
