@@ -189,16 +189,6 @@ def test_a_long_list_of_what_is_parked_says_how_it_goes_on(typed: Any, told: Any
     assert "More: --after 1.p1" in ended.stdout
 
 
-def test_a_table_is_exported_whole_over_several_pages(typed: Any, told: Any, tmp_path: Any) -> None:
-    first = {"columns": ["order_id", "amount"], "rows": [["7", "=1+1"]], "next": "1"}
-    told.answer("GET", "/tools/refund_order/tables/refunds", first, {**first, "rows": [["8", "2"]], "next": None})
-    ended = typed("export", "refund_order", "--csv", "refunds", "-o", "refunds.csv")
-    assert ended.exit_code == 0
-    assert (tmp_path / "refunds.csv").read_bytes() == b"order_id,amount\r\n7,'=1+1\r\n8,2\r\n"
-    assert [one.query.get("after") for one in told.sent] == [None, "1"]
-    assert [one.name for one in tmp_path.iterdir()] == ["refunds.csv"]
-
-
 def test_a_group_without_a_command_lists_and_takes_the_options_of_the_list() -> None:
     from click.testing import CliRunner
 

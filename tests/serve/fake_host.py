@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import io
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, BinaryIO, Literal
 
 import msgspec
 from msgspec import Raw
@@ -87,6 +88,7 @@ class FakeHost(FakeReflexes):
         self.clock = Clock()
         self.outcomes: dict[str, Callable[[Any], Outcome]] = {}
         self.runs: dict[str, FakeRun] = {}
+        self.exported: BinaryIO = io.BytesIO()
         self.acted: list[tuple[Any, ...]] = []
         self.callbacks: dict[str, str | None] = {}
         self.journals: dict[str, list[JournalRow]] = {}
@@ -325,6 +327,12 @@ class FakeHost(FakeReflexes):
             raise NotFound("table", table)
         rows: list[list[Any]] = [["7", "40"], ['=HYPERLINK("http://evil.test")', None]]
         return ["order_id", "amount"], rows[:limit], None
+
+    async def export(self, name: str, *, sql: bool, caller: Caller) -> BinaryIO:
+        if name not in self.catalog.actuators:
+            raise UnknownName("tool", name, "refund_order")
+        self.exported = io.BytesIO(b"COMMIT;\n" if sql else b"SQLite format 3\0")
+        return self.exported
 
     async def ready(self) -> dict[str, Any]:
         return {"ready": self.is_ready, "store": "ok", "oldest_overdue_seconds": 1.5, "parked": len(self.parked)}

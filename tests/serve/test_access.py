@@ -247,6 +247,7 @@ RIGHTS: dict[tuple[str, str], set[str]] = {
     ("POST", "/cells/Room/lobby/evict"): {CALL},
     ("GET", "/tools/refund_order/tables"): {OPERATE},
     ("GET", "/tools/refund_order/tables/refunds"): {OPERATE},
+    ("GET", "/tools/refund_order/export"): {OPERATE},
     ("GET", "/parked"): {OPERATE},
     ("GET", "/parked/p"): {OPERATE},
     ("POST", "/parked/p/retry"): {OPERATE},

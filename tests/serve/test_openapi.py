@@ -122,6 +122,7 @@ ASKED: list[tuple[str, str, str, dict[str, Any]]] = [
     ("post", "/runs/{id}/fork", "/runs/RUN/fork", {"json": {}}),
     ("get", "/tools/{name}/tables", "/tools/refund_order/tables", {}),
     ("get", "/tools/{name}/tables/{table}", "/tools/refund_order/tables/refunds", {}),
+    ("get", "/tools/{name}/export", "/tools/refund_order/export?as=x", {}),
     ("post", "/modules/{module}/events", "/modules/counter/events", {"json": {"id": "e", "counter": "c"}}),
     ("get", "/modules/{module}", "/modules/counter", {}),
     ("get", "/modules/{module}/{key}", "/modules/counter/c", {}),

@@ -11,6 +11,7 @@ from httpx2 import AsyncClient
 from onefold.actuators.receipt import Trouble
 from onefold.serve import Front
 from onefold.serve.tools import csv_of
+from onefold.terms.errors import StoreUnavailable
 from tests.serve.fake_host import FakeHost
 from tests.serve.fake_values import Outcome, waiting_for_manager
 from tests.serve.raw import Asgi
@@ -174,8 +175,68 @@ async def test_a_table_that_is_none_is_404(client: AsyncClient) -> None:
     assert (await client.get("/tools/refund_order/tables/secrets")).status_code == 404
 
 
-async def test_an_export_is_not_promised(client: AsyncClient) -> None:
-    assert (await client.get("/tools/refund_order/export")).status_code == 404
+async def test_csv_is_the_whole_table_and_a_page_of_it_says_where_it_goes_on(
+    host: FakeHost, client: AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def paged(
+        name: str, table: str, *, limit: int = 100, after: str | None = None, caller: object
+    ) -> tuple[list[str], list[list[Any]], str | None]:
+        start = int(after or 0)
+        rows = [[number] for number in range(start, min(start + limit, 2500))]
+        return ["number"], rows, str(start + limit) if start + limit < 2500 else None
+
+    monkeypatch.setattr(host, "table_rows", paged)
+    whole = await client.get("/tools/refund_order/tables/refunds", headers={"accept": "text/csv"})
+    assert whole.text.split() == ["number", *map(str, range(2500))]
+    assert whole.headers["content-length"] == str(len(whole.content))
+    page = await client.get("/tools/refund_order/tables/refunds?limit=2&after=4", headers={"accept": "text/csv"})
+    assert page.text.split() == ["number", "4", "5"]
+    assert page.links["next"]["url"] == "/tools/refund_order/tables/refunds?limit=2&after=6"
+
+
+async def test_a_table_that_ends_in_a_fault_is_a_problem_and_not_half_a_table(
+    host: FakeHost, client: AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def failing(
+        name: str, table: str, *, limit: int = 100, after: str | None = None, caller: object
+    ) -> tuple[list[str], list[list[Any]], str | None]:
+        if after is not None:
+            raise StoreUnavailable("refund_order", "its disk reported an error")
+        return ["number"], [[1]], "1"
+
+    monkeypatch.setattr(host, "table_rows", failing)
+    told = await client.get("/tools/refund_order/tables/refunds", headers={"accept": "text/csv"})
+    assert (told.status_code, told.json()["code"]) == (503, "store_unavailable")
+
+
+@pytest.mark.parametrize(
+    "query, media, body, name",
+    [
+        ("", "application/sql; charset=utf-8", b"COMMIT;\n", "refund_order.sql"),
+        ("?as=sql", "application/sql; charset=utf-8", b"COMMIT;\n", "refund_order.sql"),
+        ("?as=sqlite", "application/vnd.sqlite3", b"SQLite format 3\0", "refund_order.sqlite"),
+    ],
+)
+async def test_an_export_is_a_file_of_either_kind(
+    host: FakeHost, client: AsyncClient, query: str, media: str, body: bytes, name: str
+) -> None:
+    told = await client.get(f"/tools/refund_order/export{query}")
+    assert (told.status_code, told.content, told.headers["content-type"]) == (200, body, media)
+    assert told.headers["content-length"] == str(len(body))
+    assert told.headers["content-disposition"] == f'attachment; filename="{name}"'
+    assert host.exported.closed
+
+
+async def test_a_look_at_an_exports_head_closes_it_too(host: FakeHost, client: AsyncClient) -> None:
+    told = await client.head("/tools/refund_order/export")
+    assert (told.headers["content-length"], told.content) == ("8", b"")
+    assert host.exported.closed
+
+
+async def test_an_export_of_another_kind_is_refused(client: AsyncClient) -> None:
+    told = await client.get("/tools/refund_order/export?as=csv")
+    assert told.status_code == 422
+    assert told.json()["errors"] == [{"field": "as", "problem": "must be sql or sqlite", "got": "csv"}]
 
 
 def test_bytes_and_infinities_of_a_table_are_cells_like_others() -> None:

@@ -18,7 +18,7 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, BinaryIO, Self
 from urllib.parse import quote, unquote
 
 from onefold.cli.answers import AnotherApp, Answer, Problem, Unanswered
@@ -69,6 +69,12 @@ class Line:
         """Change something; `body` is JSON. Raises: as get."""
         return self._runner.run(self._ask("POST", path, {}, body, dict(headers or {})))
 
+    def save(self, out: BinaryIO, *path: str, accept: str | None = None, **query: Any) -> None:
+        """Read something long, piece by piece, into `out`. Raises: as get, also for an answer that was cut off."""
+        asked = {name: str(value) for name, value in query.items() if value is not None}
+        headers = {} if accept is None else {"accept": accept}
+        self._runner.run(self._ask("GET", path, asked, None, headers, out))
+
     def whom(self) -> str | None:
         """Who was asked, in words, where that is worth saying: something was changed, or something was not found."""
         if not self._worth_saying or self._client is None:
@@ -90,12 +96,18 @@ class Line:
         self._runner.run(asyncio.sleep(seconds))
 
     async def _ask(
-        self, method: str, path: tuple[str, ...], query: dict[str, str], body: bytes | None, headers: dict[str, str]
+        self,
+        method: str,
+        path: tuple[str, ...],
+        query: dict[str, str],
+        body: bytes | None,
+        headers: dict[str, str],
+        out: BinaryIO | None = None,
     ) -> Answer:
         where = "/" + "/".join(quote(part, safe="") for part in path)
         if body is not None:
             headers["content-type"] = "application/json"
-        request = functools.partial(self._send, method, where, params=query, content=body, headers=headers)
+        request = functools.partial(self._send, method, where, out=out, params=query, content=body, headers=headers)
         client = self._client or self._dial()
         await self._known(client)
         got = await request(client)
@@ -109,6 +121,8 @@ class Line:
         self._app = _app_of(got) or self._app
         changed = method == "POST" and got.status_code < 400 and self._url is None and not self._opened
         self._worth_saying = self._worth_saying or changed or got.status_code == 404
+        if out is not None and got.status_code < 400:
+            return Answer(got.status_code, b"", None, dict(got.headers))
         return _read(got)
 
     async def _known(self, client: httpx2.AsyncClient) -> None:
@@ -125,12 +139,21 @@ class Line:
         if listening is not None and listening != named:
             raise AnotherApp(self._base(), listening, named)
 
-    async def _send(self, method: str, where: str, client: httpx2.AsyncClient, **parts: Any) -> httpx2.Response | None:
-        """The response, or None when nothing listens there."""
+    async def _send(
+        self, method: str, where: str, client: httpx2.AsyncClient, out: BinaryIO | None = None, **parts: Any
+    ) -> httpx2.Response | None:
+        """The response, read; its body goes to `out` where that is given and it is no refusal. None when nothing
+        listens there."""
         import httpx2
 
         try:
-            return await client.request(method, where, **parts)
+            async with client.stream(method, where, **parts) as got:
+                if out is None or got.status_code >= 400:
+                    await got.aread()
+                    return got
+                async for piece in got.aiter_bytes():
+                    out.write(piece)
+                return got
         except httpx2.ConnectError:
             return None
         except (httpx2.HTTPError, httpx2.InvalidURL) as error:

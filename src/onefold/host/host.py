@@ -13,7 +13,7 @@ import re
 import secrets  # noqa: TID251 - minted here, once, and handed down
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from onefold.actuators.executing import run_pass
 from onefold.actuators.tables import RUNS, beside
@@ -26,6 +26,7 @@ from onefold.host.config import Config
 from onefold.host.core import MAIN, Core, Passing, nowhere
 from onefold.host.delivering import standing_ports
 from onefold.host.driver import soonest
+from onefold.host.exporting import export_of
 from onefold.host.forking import ForkVerbs
 from onefold.host.guards import of_slots
 from onefold.host.live import Happening, Live
@@ -332,6 +333,11 @@ class Host(
             raise NotFound("page", after)
         columns, rows, more = await space.author_rows(table, limit=limit, after=None if after is None else int(after))
         return columns, rows, None if more is None else str(more)
+
+    async def export(self, name: str, *, sql: bool, caller: Caller) -> BinaryIO:
+        """An actuator's own database, as SQL or as a SQLite file, which is gone once it is closed."""
+        caller.need("operate", "exporting an actuator's tables")
+        return await export_of(await self._author_space(name), sql=sql)
 
     async def _author_space(self, name: str) -> AuthorSpace:
         return await self._core.space(self.catalog.actuator(name).name)

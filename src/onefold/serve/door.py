@@ -15,6 +15,7 @@ from onefold.host.caller import Caller
 from onefold.host.parked import ParkedDetail
 from onefold.serve.door_fleet import HasFleet
 from onefold.serve.door_reflexes import Incoming, ReflexHost
+from onefold.serve.door_tables import HasTables
 
 T_co = TypeVar("T_co", covariant=True)
 Json = Any
@@ -323,7 +324,7 @@ class Clock(Protocol):
 # --- the verbs -------------------------------------------------------------------------------------
 
 
-class Host(ReflexHost, HasFleet, Protocol):
+class Host(ReflexHost, HasFleet, HasTables, Protocol):
     """The opened application. Every verb checks the principal; the doors check the rights."""
 
     @property
@@ -392,9 +393,5 @@ class Host(ReflexHost, HasFleet, Protocol):
     async def parked_show(self, id: str, *, caller: Caller) -> ParkedDetail: ...
     async def parked_retry(self, id: str, *, caller: Caller) -> None: ...
     async def parked_drop(self, id: str, *, reason: str, caller: Caller) -> None: ...
-    async def tables(self, name: str, *, caller: Caller) -> Sequence[str]: ...
-    async def table_rows(
-        self, name: str, table: str, *, limit: int = 100, after: str | None = None, caller: Caller
-    ) -> tuple[Sequence[str], Sequence[Sequence[Json]], str | None]: ...
     async def ready(self) -> Mapping[str, Any]: ...
     def watch(self) -> AsyncIterator[Happening]: ...

@@ -181,6 +181,13 @@ class Front:
 
     async def _give(self, label: str, answer: Answer, scope: Scope, receive: Receive, send: Send) -> None:
         self.counts[label, answer.status] += 1
+        try:
+            await self._send(label, answer, scope, receive, send)
+        finally:
+            if (close := getattr(answer.stream, "aclose", None)) is not None:
+                await close()
+
+    async def _send(self, label: str, answer: Answer, scope: Scope, receive: Receive, send: Send) -> None:
         headers = list(answer.headers)
         if answer.stream is None and answer.status not in (204, 304):
             headers.append((b"content-length", b"%d" % len(answer.body)))

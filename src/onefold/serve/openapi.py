@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from onefold.actuators.schema import output_schema
-from onefold.serve import openapi_cells, openapi_fleet, openapi_paths, openapi_reflexes
+from onefold.serve import openapi_cells, openapi_fleet, openapi_paths, openapi_reflexes, openapi_tables
 from onefold.serve import openapi_parts as parts
 from onefold.serve.door import Actuator, Host
 from onefold.serve.routes import Answer, Ask, answer
@@ -43,7 +43,13 @@ def document(host: Host) -> dict[str, Any]:
         if actuator.webhook:
             paths[f"/hooks/{actuator.name}"] = {"post": _hook(actuator)}
         definitions |= _definitions(actuator)
-    paths |= openapi_paths.common() | openapi_reflexes.paths() | openapi_cells.paths() | openapi_fleet.paths()
+    paths |= (
+        openapi_paths.common()
+        | openapi_tables.tables()
+        | openapi_reflexes.paths()
+        | openapi_cells.paths()
+        | openapi_fleet.paths()
+    )
     made: dict[str, Any] = {
         "openapi": "3.1.0",
         "jsonSchemaDialect": "https://json-schema.org/draft/2020-12/schema",

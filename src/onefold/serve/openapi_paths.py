@@ -92,7 +92,6 @@ def common() -> dict[str, Any]:
         **_looking_at_runs(),
         **_telling_runs(),
         **_forking_runs(),
-        **_tables(),
         **_modules(),
         **_keeping(),
         **_parked(),
@@ -196,32 +195,6 @@ def _forking_runs() -> dict[str, Any]:
                 refused=("409", "413", "422"),
             )
         },
-    }
-
-
-def _tables() -> dict[str, Any]:
-    rows = operation(
-        "get_rows",
-        "operation",
-        "Rows of a table, as JSON or CSV.",
-        ref("schemas", "Rows"),
-        parameters=[*path_of("name", "table"), _LIMIT, _AFTER],
-        refused=("422",),
-    )
-    rows["responses"]["200"]["content"]["text/csv"] = {"schema": TEXT}
-    names = {"type": "array", "items": TEXT}
-    return {
-        "/tools/{name}/tables": {
-            "get": operation(
-                "list_tables",
-                "operation",
-                "The tables of a tool's own database.",
-                names,
-                parameters=path_of("name"),
-                refused=("422",),
-            )
-        },
-        "/tools/{name}/tables/{table}": {"get": rows},
     }
 
 

@@ -6,8 +6,7 @@ Was wrong once: a body as an `async` function over a connection. It could wait f
 network with the only writer open, and each verb cost a round trip.
 
 A body is a generator. It yields tuples of verbs and is sent their answers; what it returns is `Last`: the writes that
-travel together with COMMIT. It may be run again from the start at any time, so it must change nothing outside itself
-before it landed.
+travel together with COMMIT. It may be run again at any time, so it changes nothing outside itself before it landed.
 
 None, everywhere: it meets no condition but "null", it equals no key, it sorts first (last in a descending order). Text
 sorts by code point, bytes by value. Without `order` the order of an answer is not promised.
@@ -23,6 +22,7 @@ from onefold.terms.errors import OnefoldError
 
 Cell: TypeAlias = "int | str | bytes | None"
 Row: TypeAlias = tuple[Cell, ...]
+Page: TypeAlias = "tuple[list[str], list[Row], int | None]"
 Kind = Literal["int", "text", "bytes"]
 Op = Literal["=", "!=", "<", "<=", ">", ">=", "in", "null"]
 T = TypeVar("T")
@@ -368,9 +368,8 @@ class AuthorSpace(Space, Protocol):
     ) -> Outcome[Any]:
         """Run `step` in a thread inside its own physical commit, then the body `journal` makes of its result.
 
-        Both commit or neither does. The space commits nothing else meanwhile. A raise in `step` rolls back and is
-        re-raised. After every user statement the store checks that its transaction still stands. Raises: StepFenced past
-        the budget; BadStatement (named, with the reason) for SQL that an author may not run; whatever `step` raised.
+        Both commit or neither does; nothing else commits meanwhile. After every user statement the store checks that its
+        transaction still stands. Raises: StepFenced past the budget; BadStatement; whatever `step` raised, rolled back.
         """
 
     async def author_migrate(self, statements: Sequence[str]) -> None:
@@ -378,10 +377,11 @@ class AuthorSpace(Space, Protocol):
 
     async def author_tables(self) -> list[str]: ...
 
-    async def author_rows(
-        self, table: str, *, limit: int, after: int | None
-    ) -> tuple[list[str], list[Row], int | None]:
+    async def author_rows(self, table: str, *, limit: int, after: int | None) -> Page:
         """Columns, rows and the next `after` (rowid) of one of the author's tables. Raises: NotFound."""
+
+    async def author_export(self, into: str, *, sql: bool) -> None:
+        """The author's tables of one instant, as SQLite or this store's SQL, in a file at `into`. Raises: StoreUnavailable."""
 
 
 class World(Protocol):

@@ -42,6 +42,7 @@ from onefold.store.rows import Rows, Undo, changed, check_row, holds, narrowed, 
 from onefold.store.schema import Applied, check, check_names, checksum, missing
 from onefold.store.sqlite.aside import Aside
 from onefold.store.sqlite.author import Door
+from onefold.store.sqlite.export import Export
 from onefold.terms.errors import StoreUnavailable
 
 T = TypeVar("T")
@@ -288,6 +289,10 @@ class MemorySpace:
     ) -> tuple[list[str], list[Row], int | None]:
         async with self._lane.held():
             return await self._door.rows(table, limit, after)
+
+    async def author_export(self, into: str, *, sql: bool) -> None:
+        async with self._lane.held():  # to its end: a database in memory has one instant, and that is now
+            await Export(self.name, self._held.aside.uri, into, sql=sql).run()
 
     def close(self) -> None:
         self._lane.close()

@@ -20,6 +20,7 @@ from typing import Any, TypeVar
 from onefold.store.contract import Tx
 from onefold.store.postgres.arrays import small
 from onefold.store.postgres.asking import Asking, told_of
+from onefold.store.postgres.export import exported
 from onefold.store.postgres.handle import Handle, shown
 from onefold.store.postgres.home import Home, looked_for, made
 from onefold.store.postgres.wire import Gone, Statement, Stopped, Wire
@@ -47,6 +48,7 @@ class Door:
         self._connect = connect
         self._back = back
         self._wire: Wire | None = None
+        self._reading: set[Wire] = set()
         self._there = False
         self._asking = Asking(self._home)
         self._handle: Handle | None = None
@@ -132,12 +134,28 @@ class Door:
             following = int(str(page[-1][place])) if place and page else start + len(page)
         return columns, [tuple([shown(row[c]) for c in columns]) for row in page], following
 
+    async def export(self, into: str, *, sql: bool) -> None:
+        """On a connection of its own, so that steps go on. Raises: StoreUnavailable."""
+        wire = None
+        try:
+            wire = await self._connect()
+            self._reading.add(wire)
+            await exported(wire, self._home, self._space, into, sql=sql)
+        except (Gone, Stopped) as fault:
+            raise told_of(fault) from fault
+        finally:
+            if wire is not None:
+                self._reading.discard(wire)
+                wire.drop()  # with its transaction, and the texts that it prepared
+
     @property
     def stepping(self) -> bool:
         return self._handle is not None
 
     def close(self) -> None:
-        """Let go of a connection in use. A step under way is fenced."""
+        """Let go of a connection in use. A step under way is fenced, an export is cut off."""
+        for reading in list(self._reading):
+            reading.drop()
         if self._handle is not None:
             self._handle.fenced = True
         wire, self._wire = self._wire, None

@@ -53,6 +53,10 @@ class AuthoredSpace(PostgresSpace):
         async with self.held():
             return await self._door.rows(table, limit, after)
 
+    async def author_export(self, into: str, *, sql: bool) -> None:
+        self._check_open()
+        await self._door.export(into, sql=sql)
+
     @property
     def stepping(self) -> bool:
         """Whether a step of the author runs."""

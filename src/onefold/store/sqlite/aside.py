@@ -26,6 +26,13 @@ class Aside:
             self._anchor = self._open()
         return self._open()
 
+    @property
+    def uri(self) -> str:
+        """The database as a connection attaches it."""
+        if self._anchor is None:
+            self._anchor = self._open()
+        return f"file:/onefold-{self._number}?vfs=memdb"
+
     def _open(self) -> apsw.Connection:
         flags = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE | apsw.SQLITE_OPEN_URI
         return apsw.Connection(f"file:/onefold-{self._number}?vfs=memdb", flags=flags)

@@ -13,6 +13,7 @@ from onefold.store.contract import Answer, Body, Outcome, Party, Query, Row, Tab
 from onefold.store.lane import Lane
 from onefold.store.sqlite.author import Door
 from onefold.store.sqlite.engine import SqliteEngine
+from onefold.store.sqlite.export import Export, uri
 from onefold.store.sqlite.wal import Wal
 
 T = TypeVar("T")
@@ -76,6 +77,14 @@ class SqliteSpace:
         async with self._lane.held():
             self.engine.check()
             return await self._door.rows(table, limit, after)
+
+    async def author_export(self, into: str, *, sql: bool) -> None:
+        self._used(self.name)
+        async with self._lane.held():
+            self.engine.check()
+            file = self.engine.file
+            export = Export(self.name, uri(file.path, vfs=file.options.disk.vfs), into, sql=sql)
+        await export.run()
 
     def rest(self) -> None:
         """Close the files; the space opens itself again when it is used."""
