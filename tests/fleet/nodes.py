@@ -96,8 +96,7 @@ class Fleet:
     async def start(
         self, name: str, *parts: Any, lease: str = LEASE, advertise: str | None = None, **said: Any
     ) -> Node:
-        listening = socket.socket()
-        listening.bind(("127.0.0.1", 0))
+        listening = listening_socket()
         port = listening.getsockname()[1]
         node = {"name": name, "advertise": advertise or f"http://127.0.0.1:{port}", "lease": lease}
         config = {"listen": f"127.0.0.1:{port}", "slots": SLOTS, "people": PEOPLE, **self.said, **said}
@@ -131,6 +130,13 @@ class Fleet:
 
     async def close(self) -> None:
         await asyncio.gather(*(node.stop() for node in self.nodes.values() if node.app._opened.host is not None))
+
+
+def listening_socket() -> socket.socket:
+    """On a port of its own. The protocol is said: whoever accepts sends small pieces at once only on what is plainly TCP."""
+    listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    listening.bind(("127.0.0.1", 0))
+    return listening
 
 
 async def _serving(server: uvicorn.Server, listening: socket.socket) -> None:

@@ -37,7 +37,8 @@ async def nodes(
 @asynccontextmanager
 async def node(store: str, *parts: Any, name: str, lease: str = "5 seconds") -> AsyncIterator[App]:
     """One of them."""
-    listening = socket.create_server(("127.0.0.1", 0))
+    listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    listening.bind(("127.0.0.1", 0))
     host, port = listening.getsockname()
     settings = {"name": name, "advertise": f"http://{host}:{port}", "lease": lease}
     app = App(*parts, store=store, node=settings, config={"listen": f"{host}:{port}"})

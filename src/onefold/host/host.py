@@ -154,7 +154,7 @@ class Host(
         self._keep_actuators((RUNS, *shared) if on_postgres(self.config.store) else (RUNS,))
         self._open_runs()
         core.acts.update({"retry": self._retry, "drop": self._drop, "fork": self._fork, "prune": self._prune})
-        core.acts.update({"letter again": self._boxed, "letter gone": self._boxed})
+        core.acts.update({"letter again": self._boxed, "letter gone": self._boxed, "ring": self._ring})
         reckoning = self._beside()
         core.heard += [self._live.heard, self._reflexing.heard]
         core.beside_idle.append(lambda: self._reflexing.quiet)

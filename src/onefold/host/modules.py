@@ -124,13 +124,18 @@ class ModuleVerbs:
     async def alarm(self, module: AnyModule, key: str, *, caller: Caller) -> datetime | None:
         """The actor's next alarm, folding it first if it is due."""
         at = ActorId(module.name, caller.principal, check_text(key, "key"))
-        resident = await self._core.node.seen(at)
-        due = self._due(resident)
-        if due is not None and due <= self._core.clock.now() and not resident.gone:
-            await self._core.node.ring(resident)
-            resident = await self._core.node.activate(at)
-            due = self._due(resident)
+        due = self._due(await self._core.node.shown(at))
+        if due is not None and due <= self._core.clock.now():
+            await self._core.at_owner(at, {"do": "ring"}, partial(self._ring, at))
+            due = self._due(await self._core.node.shown(at))
         return None if due is None else moment(due)
+
+    async def _ring(self, at: ActorId, _word: Any = None) -> None:
+        """Fold the alarm of an actor of this process, if it is due."""
+        resident = await self._core.node.activate(at)
+        due = self._due(resident)
+        if due is not None and due <= self._core.clock.now():
+            await self._core.node.ring(resident)
 
     async def history(
         self, module: AnyModule, key: str, *, after: int = 0, limit: int | None = None, caller: Caller

@@ -305,7 +305,7 @@ class ParkedVerbs:
         items: list[ParkedItem] = []
         for row, at in chain(*seen):
             try:
-                resident = await self._core.node.seen(at)
+                resident = await self._core.node.shown(at)
             except WaitsForCode:
                 continue  # it is told of with those that wait for code
             since = moment(resident.base.at)
@@ -362,7 +362,7 @@ class ParkedVerbs:
         at = (await self._names([actor], place)).get(actor)
         if at is None or not caller.sees(at.principal):
             raise NotFound("parked item", id)
-        resident = await self._core.node.seen(at)
+        resident = await self._core.node.shown(at)
         _still(what, resident, n, id)
         return what, at, resident, n
 

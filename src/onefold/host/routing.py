@@ -221,12 +221,11 @@ class Router:
             return True
         return False
 
-    async def watch(self, at: ActorId) -> None:
-        """Until an actor of another node has changed, WATCH_MS at the longest."""
-        seq = (await self._node.seen(at)).durable_seq
+    async def watch(self, at: ActorId, seen: int) -> None:
+        """Until an actor of another node has other facts than the `seen` ones, WATCH_MS at the longest."""
         peer = self._membership.standing.node_of(at)
         if peer is not None and peer.url is not None:
-            sent = Sent(at, "d/watch", b"", {"do": "watch", "after": seq})
+            sent = Sent(at, "d/watch", b"", {"do": "watch", "after": seen})
             if isinstance(await self._peers.ask(peer.url, sent), Answer):
                 return
         await self._clock.wait(self._clock.now() + LONGEST_MS, asyncio.Event())

@@ -10,7 +10,8 @@ from __future__ import annotations
 import asyncio
 import re
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
@@ -84,16 +85,18 @@ class RunVerbs(StartVerbs):
         A run that already rests is waited for until it goes on and rests again. Raises: NotFound.
         """
         at = await self._actor(run_id, caller)
-        shown = await self._picture(at)
-        if wait_ms > 0 and shown.status not in RESTED:
-            shown = await self._rest(at, shown, wait_ms)
+        shown = await (self._rest(at, wait_ms) if wait_ms > 0 else self._picture(at))
         return receipt_of(await self._core.whole(at, shown))
 
     async def ended(self, run_id: str, *, caller: Caller) -> Picture:
         """Wait until the run has ended or is parked, however long that takes."""
         at = await self._actor(run_id, caller)
-        while (shown := await self._picture(at)).status not in RESTED:
-            await self._changed(at, only_rest=True)
+        while True:
+            with self._hearing(at, only_rest=True) as changed:
+                shown, seen = await self._look(at)
+                if shown.status in RESTED:
+                    break
+                await self._changed(at, seen, changed)
         whole: Picture = await self._core.whole(at, shown)
         return whole
 
@@ -222,7 +225,11 @@ class RunVerbs(StartVerbs):
 
     async def _picture(self, at: ActorId) -> Picture:
         """The run as it is. One whose pass was given up on is parked, whatever its facts say."""
-        resident = await self._core.node.seen(at)
+        return (await self._look(at))[0]
+
+    async def _look(self, at: ActorId) -> tuple[Picture, int]:
+        """As `_picture`, with the number of the newest fact that it shows. Never less than any node has shown."""
+        resident = await self._core.node.shown(at)
         shown = picture(resident.durable)
         if not shown.status:
             raise NotFound("run", at.key)  # it was swept away meanwhile
@@ -230,51 +237,60 @@ class RunVerbs(StartVerbs):
             given_up = [row for row in resident.owed.values() if row.port == "pass" and row.next_at is None]
             if given_up:
                 cause = Trouble("parked", f"its pass was given up on: {given_up[0].error}")
-                return structs.replace(shown, status="parked", trouble=cause)
-        return shown
+                shown = structs.replace(shown, status="parked", trouble=cause)
+        return shown, resident.durable_seq
 
-    async def _rest(self, at: ActorId, shown: Picture, wait_ms: int) -> Picture:
+    async def _rest(self, at: ActorId, wait_ms: int) -> Picture:
         """Until the run ended, or went on and rested at something longer than what is left of the wait."""
         loop = asyncio.get_running_loop()
         deadline = loop.time() + wait_ms / 1000
-        rested_before = shown.status == "waiting"
-        while shown.status not in RESTED:
-            left = deadline - loop.time()
-            if left <= 0 or (shown.status == "waiting" and not rested_before and not self._soon(shown, left)):
-                break
-            try:
-                async with asyncio.timeout(left):  # not wait_for: it would look away for one turn of the loop
-                    await self._changed(at)
-            except TimeoutError:
-                break
-            shown = await self._picture(at)
-            if shown.status != "waiting":
-                rested_before = False
-        return shown
+        rested_before = True
+        while True:
+            with self._hearing(at) as changed:
+                shown, seen = await self._look(at)
+                rested_before = rested_before and shown.status == "waiting"
+                left = deadline - loop.time()
+                stays = shown.status == "waiting" and not rested_before and not self._soon(shown, left)
+                if shown.status in RESTED or left <= 0 or stays:
+                    return shown
+                try:
+                    async with asyncio.timeout(left):  # not wait_for: it would look away for one turn of the loop
+                        await self._changed(at, seen, changed)
+                except TimeoutError:
+                    return shown
 
     def _soon(self, shown: Picture, left_s: float) -> bool:
         """Whether the clock alone will wake the run within `left_s` seconds."""
         untils = [wait.until for wait in shown.waits if wait.until is not None and wait.kind in ("sleep", "retry")]
         return bool(untils) and min(untils) - self._core.clock.now() <= left_s * 1000
 
-    async def _changed(self, at: ActorId, *, only_rest: bool = False) -> None:
-        """Wait for the next commit that changes this run; with `only_rest`, that ends or parks it. Where another node owns
-        it, return now and then all the same.
+    @contextmanager
+    def _hearing(self, at: ActorId, *, only_rest: bool = False) -> Iterator[asyncio.Future[None]]:
+        """What the next commit that changes this run settles; with `only_rest`, that ends or parks it. Whoever looks within
+        the block misses none.
+
+        Was wrong once: heard from after the look. A run that ended while its rows were read was waited for in vain.
         """
-        if self._core.router is not None and self._core.router.elsewhere(at):
-            await self._core.router.watch(at)
-            return
         changed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         waiters = self._waiters.setdefault(at, [])
         waiter = (changed, only_rest)
         waiters.append(waiter)
         try:
-            await changed
+            yield changed
         finally:
             if waiter in waiters:
                 waiters.remove(waiter)
             if not waiters and self._waiters.get(at) is waiters:
                 del self._waiters[at]
+
+    async def _changed(self, at: ActorId, seen: int, changed: asyncio.Future[None]) -> None:
+        """Wait until the run has changed since it had `seen` facts. Where another node owns it, return now and then all the
+        same.
+        """
+        if self._core.router is not None and self._core.router.elsewhere(at):
+            await self._core.router.watch(at, seen)
+        else:
+            await changed
 
     def _wake(self, at: ActorId, state: Any) -> None:
         """Tell those who wait for this run that it changed; `state` None: they must look, whatever they wait for."""
