@@ -14,7 +14,7 @@ from pydantic import BaseModel
 
 import onefold
 from onefold import App, Run, actuator, blocking
-from onefold.host import automations, borrow
+from onefold.host import automations, borrow, names, verbs
 from onefold.terms.errors import BadArguments, LoadRefused, NotFound, NotOpen, RunFailed, StoreLocked
 from tests.guarantees.shop import Accepted, Deposit, bank, make
 
@@ -176,9 +176,11 @@ def test_facts_are_pruned_and_replies_swept_with_and_without_await(tmp_path: Pat
 PAIRS = [
     (onefold.App, blocking.App),
     (onefold.Receipt, blocking.Receipt),
-    (onefold.app.Runs, blocking.Runs),
-    (onefold.app.Approvals, blocking.Approvals),
-    (onefold.app.Parked, blocking.Parked),
+    (verbs.Runs, blocking.Runs),
+    (verbs.Approvals, blocking.Approvals),
+    (verbs.Parked, blocking.Parked),
+    (verbs.Blobs, blocking.Blobs),
+    (names.Names, names.BlockingNames),
     (borrow.Borrow, blocking.Borrow),
     (borrow.Custody, blocking.Custody),
     (automations.Automations, automations.BlockingAutomations),
@@ -188,7 +190,7 @@ ONLY_ASYNC = {"asgi", "drain", "host", "parts", "said", "settled", "to_json"}
 
 @pytest.mark.parametrize("first,second", PAIRS, ids=lambda each: each.__module__)
 def test_the_two_sets_of_names_are_equal_argument_by_argument(first: type, second: type) -> None:
-    def verbs(of: type) -> dict[str, Any]:
+    def told(of: type) -> dict[str, Any]:
         found: dict[str, Any] = {}
         for name in dir(of):
             value = inspect.getattr_static(of, name)
@@ -197,7 +199,7 @@ def test_the_two_sets_of_names_are_equal_argument_by_argument(first: type, secon
                 found[name] = [(each.name, each.kind, each.default) for each in parameters]
         return found
 
-    one, two = verbs(first), verbs(second)
+    one, two = told(first), told(second)
     for name in ONLY_ASYNC:
         one.pop(name, None)
     two.pop("wait_for", None)

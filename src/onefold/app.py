@@ -9,7 +9,7 @@ took the lock away from the one that ran.
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from copy import copy
 from datetime import datetime, timedelta
@@ -18,19 +18,17 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from onefold.actuators.declare import Actuator
-from onefold.host.approvals import Decision, OpenApproval
 from onefold.host.automations import Automations, kept
-from onefold.host.caller import Caller, inside
+from onefold.host.caller import inside
 from onefold.host.catalog import Part
 from onefold.host.config import Config, find, settle
 from onefold.host.host import Host
-from onefold.host.modules import History, Page
+from onefold.host.modules import History
 from onefold.host.names import Names
 from onefold.host.opening import open_host
-from onefold.host.parked import ParkedDetail, ParkedItem
 from onefold.host.receipts import Receipt, held, outcome_of
-from onefold.host.runs import JournalRow
 from onefold.host.sweep import Swept
+from onefold.host.verbs import Approvals, Blobs, Parked, Runs
 from onefold.kernel.module import Module
 from onefold.kernel.prune import Pruned
 from onefold.reflex.words import Ingested, Signal, Write
@@ -70,6 +68,10 @@ class App:
 
     parts: actuators, modules, ports and reflexes. store: a folder, postgres://…, or "memory:". node: its name in a fleet,
     or {"name": …, "advertise": …, "lease": …, "capacity": n}. config: an onefold.toml, or its settings.
+
+    Any verb raises NotOpen before the app is entered, StoreUnavailable, and in a fleet OwnedElsewhere; one that writes,
+    Busy and OutcomeUnknown too: after each of these the same again is safe, and counts once. What a verb raises beside
+    them stands with it.
     """
 
     def __init__(
@@ -96,6 +98,7 @@ class App:
         return settle(code=self.said, flags=flags, environ=os.environ, file=file)  # noqa: TID251 - the door
 
     async def __aenter__(self) -> App:
+        """Open it. Raises: LoadRefused, StoreLocked, StoreRolledBack, StoreReplaced, StoreTooNew, StoreUnavailable."""
         opened = self._opened
         if opened.host is None:
             opened.host = await open_host(self.settled(), self.parts)
@@ -133,7 +136,7 @@ class App:
         return self._opened.host
 
     def acting_as(self, principal: str | None) -> App:
-        """The same app; all that is done through this one is done under that principal."""
+        """The same app; all that is done through this one is done under that principal. Raises: BadArguments."""
         other = copy(self)
         other.caller = inside(principal)
         return other
@@ -169,7 +172,9 @@ class App:
     # --- actuators --------------------------------------------------------------------------
 
     async def call(self, actuator: Actuator[I, O], input: I = None, *, key: str | None = None) -> O:  # type: ignore[assignment]
-        """Run to the end. Cancelling the wait never cancels the run. Raises: RunFailed, RunCancelled, RunParked."""
+        """Run to the end. Cancelling the wait never cancels the run. Raises: RunFailed, RunCancelled, RunParked, and
+        whatever `start` does.
+        """
         receipt = await self.start(actuator, input, key=key)
         return outcome_of(actuator, await self.host.ended(receipt.run_id, caller=self.caller))
 
@@ -181,7 +186,11 @@ class App:
         key: str | None = None,
         delay: str | timedelta | None = None,
     ) -> Receipt[O]:
-        """As soon as the run is committed; it begins then, or after `delay`. Raises, without a row: BadArguments, KeyConflict."""
+        """As soon as the run is committed; it begins then, or after `delay`.
+
+        Raises, without a row: UnknownName, BadArguments, TypeError for another model's input, TooLarge, KeyConflict,
+        AlreadyDone for a key whose run was swept.
+        """
         host, after = self.host, 0 if delay is None else duration_ms(delay, what="delay")
         started = await host.start_checked(actuator, input, key=key, caller=self.caller, after_ms=after)
         return held(started.receipt, host, self.caller, actuator)
@@ -194,21 +203,31 @@ class App:
     # --- modules ----------------------------------------------------------------------------
 
     async def deliver(self, module: Module[Any, E, Any, R, Any], event: E) -> R:
-        """One fold; the reply, after commit. After OutcomeUnknown deliver the same event again."""
+        """One fold; the reply, after commit. After OutcomeUnknown deliver the same event again.
+
+        Raises, with nothing stored: UnknownName, BadArguments, TooLarge, KeyConflict, AlreadyDone for a reply that was
+        swept, DecideFailed, WaitsForCode; TypeError for what is no module.
+        """
         reply: R = await self.host.deliver(_itself(module, "deliver"), event, caller=self.caller)
         return reply
 
     async def read(self, module: Module[Any, Any, Any, Any, V], key: str) -> V:
-        """The view; never folds. An actor without history shows its initial state."""
+        """The view; never folds. An actor without history shows its initial state. Raises: UnknownName, WaitsForCode."""
         view: V = await self.host.read(_itself(module, "read"), key, caller=self.caller)
         return view
 
     async def history(self, module: Module[Any, Any, Any, Any, Any], key: str, *, after: int = 0) -> History:
-        """The facts of an actor, from the one after number `after`. `begins` of the list: where they begin."""
+        """The facts of an actor, from the one after number `after`. `begins` of the list: where they begin.
+
+        Raises: UnknownName, WaitsForCode.
+        """
         return await self.host.history(_itself(module, "history"), key, after=after, caller=self.caller)
 
     async def prune(self, module: Module[Any, Any, Any, Any, Any], key: str) -> Pruned:
-        """Take the facts behind the actor's latest snapshot away. Ids, replies, owed keys and numbers stay."""
+        """Take the facts behind the actor's latest snapshot away. Ids, replies, owed keys and numbers stay.
+
+        Raises: UnknownName, Undeclared for a module without a snapshot.
+        """
         return await self.host.prune(module, key, caller=self.caller)
 
     async def sweep(
@@ -222,6 +241,8 @@ class App:
     ) -> Swept:
         """Take away runs that ended, replies of modules given, reflex runs that settled and facts that were delivered so
         long ago; by default as the settings say. A repeat still counts once, as AlreadyDone. dry_run: only count.
+
+        Raises: BadArguments for what is no duration, and where nobody says how long.
         """
         return await self.host.sweep(
             runs=kept(runs, "runs"),
@@ -233,13 +254,13 @@ class App:
         )
 
     async def alarm(self, module: Module[Any, Any, Any, Any, Any], key: str) -> datetime | None:
-        """The actor's next alarm, folding it first if it is due."""
+        """The actor's next alarm, folding it first if it is due. Raises: UnknownName, WaitsForCode."""
         return await self.host.alarm(module, key, caller=self.caller)
 
     async def actors(
         self, part: Module[Any, Any, Any, Any, Any], *, prefix: str = "", limit: int = 100, after: str | None = None
     ) -> list[dict[str, Any]]:
-        """Keys with their alarm, in order."""
+        """The first `limit` keys behind `after`, each with its alarm if one is set, in order. Raises: UnknownName."""
         page = await self.host.actors(part.name, prefix=prefix, limit=limit, after=after, caller=self.caller)
         return page.items
 
@@ -248,15 +269,15 @@ class App:
     ) -> str:
         """Begin the actor `to` with the facts of `key`, all of them or the first `upto`; their digest in hex.
 
-        What the source owes is not owed again. The same id gives the same answer. Raises: NotFound,
-        BadArguments, KeyConflict, TooLarge.
+        What the source owes is not owed again. The same id gives the same answer. Raises: UnknownName, NotFound,
+        BadArguments, KeyConflict, TooLarge, WaitsForCode.
         """
         return await self.host.fork(module, key, to, id=id, upto=upto, caller=self.caller)
 
     # --- cells ------------------------------------------------------------------------------
 
     def cell(self, shape: type[C], id: str) -> Borrow[C]:
-        """A cell by its name, from anywhere; no I/O."""
+        """A cell by its name, from anywhere; no I/O. Raises: TypeError for what is no shape."""
         from onefold.host.borrow import Borrow
 
         return Borrow(self.host, self.caller, shape, id)
@@ -301,95 +322,6 @@ class App:
     @property
     def fleet(self) -> Names:
         return Names(self.host, self.caller)
-
-
-class _Verbs:
-    """Verbs of one kind of thing, on an app and under its principal."""
-
-    def __init__(self, app: App) -> None:
-        self._app = app
-
-    @property
-    def _host(self) -> Host:
-        return self._app.host
-
-    @property
-    def _caller(self) -> Caller:
-        return self._app.caller
-
-
-class Runs(_Verbs):
-    """`app.runs`."""
-
-    async def list(
-        self,
-        program: str | None = None,
-        status: str | None = None,
-        key: str | None = None,
-        limit: int = 100,
-        after: str | None = None,
-    ) -> Page[Any]:
-        """Receipts, newest first; `after` is the `next` of the page before."""
-        return await self._host.runs_list(
-            program=program, status=status, key=key, limit=limit, after=after, caller=self._caller
-        )
-
-    async def journal(self, id: str) -> Sequence[JournalRow]:
-        return await self._host.run_journal(id, caller=self._caller)
-
-    async def cancel(self, id: str, reason: str | None = None) -> Any:
-        return await self._host.run_cancel(id, reason, caller=self._caller)
-
-    async def retry(self, id: str) -> Any:
-        return await self._host.run_retry(id, caller=self._caller)
-
-    async def fork(self, id: str, from_step: str, *, key: str | None = None) -> Any:
-        """A new run that has what the steps before `from_step` gave, and goes on from there. Raises: BadArguments."""
-        return await self._host.run_fork(id, from_step, key=key, caller=self._caller)
-
-
-class Approvals(_Verbs):
-    """`app.approvals`."""
-
-    async def list(self) -> Sequence[OpenApproval]:
-        return await self._host.approvals_list(caller=self._caller)
-
-    async def approve(self, run_id: str, name: str, by: str, comment: str | None = None, value: Any = None) -> Decision:
-        return await self._host.approvals_decide(
-            run_id, name, approve=True, by=by, comment=comment, value=value, caller=self._caller
-        )
-
-    async def reject(self, run_id: str, name: str, by: str, reason: str | None = None) -> Decision:
-        return await self._host.approvals_decide(run_id, name, approve=False, by=by, reason=reason, caller=self._caller)
-
-
-class Parked(_Verbs):
-    """`app.parked`."""
-
-    async def list(self) -> Sequence[ParkedItem]:
-        return await self._host.parked_list(caller=self._caller)
-
-    async def show(self, id: str) -> ParkedDetail:
-        """One item, what is known of it, and what a retry and a drop would do. Raises: NotFound."""
-        return await self._host.parked_show(id, caller=self._caller)
-
-    async def retry(self, id: str) -> None:
-        await self._host.parked_retry(id, caller=self._caller)
-
-    async def drop(self, id: str, reason: str) -> None:
-        await self._host.parked_drop(id, reason=reason, caller=self._caller)
-
-
-class Blobs(_Verbs):
-    """`app.blobs`: bytes too large for an event, kept under their digest, each principal's its own."""
-
-    async def put(self, data: bytes) -> str:
-        """Durable when it answers. The same bytes give the same digest. Raises: TooLarge, OutcomeUnknown."""
-        return await self._host.blobs_put(data, caller=self._caller)
-
-    async def get(self, digest: str) -> bytes:
-        """The bytes, checked against their digest. Raises: NotFound, BlobDamaged."""
-        return await self._host.blobs_get(digest, caller=self._caller)
 
 
 def _itself(module: M, verb: str) -> M:

@@ -70,7 +70,7 @@ class _Loop:
         await self._stop.wait()
 
     def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
-        """Its result, in this thread. An interrupt here ends the waiting and cancels the coroutine."""
+        """Its result, in this thread. An interrupt here ends the waiting and cancels the coroutine. Raises: NotOpen."""
         if self._loop is None or threading.current_thread() is self._thread:
             coroutine.close()
             raise NotOpen("The blocking app, from a task of its own loop,")
@@ -89,7 +89,7 @@ class _Loop:
 
 
 class App:
-    """The app, entered with `with`. Every verb blocks until its answer is there."""
+    """The app, entered with `with`. Every verb blocks until its answer is there, and raises what the awaited one does."""
 
     def __init__(self, app: awaited.App, loop: _Loop | None = None) -> None:
         self.awaited = app
@@ -114,7 +114,7 @@ class App:
                 self._loop.close()
 
     def wait_for(self, coroutine: Coroutine[Any, Any, T]) -> T:
-        """Run one coroutine of the app to its end."""
+        """Run one coroutine of the app to its end. Raises: NotOpen, and what it raises."""
         if self._loop is None:
             coroutine.close()
             raise NotOpen("The app")

@@ -62,6 +62,12 @@ async def ship(run: Run, order: Order) -> list[Any]:
     return [found, list(numbers), signed.by, said, paid, last]
 
 
+@actuator
+async def nod(run: Run, order: Order) -> str:
+    """No act at all."""
+    return order.order_id
+
+
 @pytest.fixture(autouse=True)
 def clean() -> None:
     ACTS.clear()
@@ -70,7 +76,7 @@ def clean() -> None:
 
 @pytest.fixture
 async def shop(stages: Stages) -> Stage:
-    return await stages(ship)
+    return await stages(ship, nod)
 
 
 async def decide(stage: Stage, run: str, by: str) -> None:
@@ -146,6 +152,13 @@ async def test_one_of_several_calls_is_named_by_its_path(shop: Stage) -> None:
     with pytest.raises(BadArguments) as refused:
         await shop.host.run_fork(run, "weigh", caller=caller)
     assert "is no step of this run; it has look_up, count" in str(refused.value)
+
+
+async def test_a_run_without_a_step_says_so(shop: Stage) -> None:
+    caller = shop.caller()
+    run = (await shop.host.start("nod", {"order_id": "7"}, caller=caller, wait_ms=1000)).receipt.run_id
+    with pytest.raises(BadArguments, match="is no step of this run; it has none yet"):
+        await shop.host.run_fork(run, "weigh", caller=caller)
 
 
 async def test_a_run_that_failed_goes_on_from_what_failed(shop: Stage) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.house.blocks import Block, blocks
+from tests.house.blocks import FENCE, Block, blocks
 from tests.house.tree import ROOT, shown
 
 README = ROOT / "README.md"
@@ -64,6 +64,31 @@ def test_its_links_lead_somewhere(document: Path) -> None:
     assert [target for target in targets if not (document.parent / target).exists()] == []
 
 
+def sections(document: Path) -> list[str]:
+    """Its headings, as links name them."""
+    headings = re.findall(r"^#+ (.+)$", FENCE.sub("", document.read_text(encoding="utf-8")), re.MULTILINE)
+    return [re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-") for heading in headings]
+
+
+@documents
+def test_its_links_lead_to_sections_that_are_there(document: Path) -> None:
+    links = re.findall(r"\]\((?!https?:)([^)#\s]*)#([^)\s]+)\)", document.read_text(encoding="utf-8"))
+    wrong = [
+        f"{file}#{section}"
+        for file, section in links
+        if section not in sections((document.parent / file) if file else document)
+    ]
+    assert wrong == []
+
+
+@documents
+def test_it_has_one_title_and_says_nothing_twice(document: Path) -> None:
+    text = FENCE.sub("", document.read_text(encoding="utf-8"))
+    assert len(re.findall(r"^# ", text, re.MULTILINE)) == 1
+    named = sections(document)
+    assert [section for section in set(named) if named.count(section) > 1] == []
+
+
 @documents
 def test_its_make_commands_exist(document: Path) -> None:
     rules = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
@@ -73,7 +98,7 @@ def test_its_make_commands_exist(document: Path) -> None:
 
 def test_the_readme_is_a_program() -> None:
     """The first page shows code that runs as printed, and the two commands that set everything up."""
-    assert README.exists(), "there is no README.md yet"
+    assert README.exists(), "a reader begins at README.md"
     text = README.read_text(encoding="utf-8")
     assert any("run" in block.marks or block.file for block in blocks(README))
     assert {"make run", "make test"} <= set(re.findall(r"make (?:run|test)\b", text))

@@ -12,9 +12,9 @@ import pytest
 from onefold import App, Module, Receipt, Retry, Run, errors, reflex
 from onefold.actuators.database import Database
 from onefold.actuators.declare import Actuator
-from onefold.app import Approvals, Blobs, Parked, Runs
 from onefold.host.config import Config, settle
 from onefold.host.settings import KNOWN
+from onefold.host.verbs import Approvals, Blobs, Parked, Runs
 from onefold.reflex import CelTransform, Engine, Reflexes, Signal, Task, Write, effect, select
 from tests.house.blocks import Block, blocks
 from tests.house.tree import ROOT

@@ -46,12 +46,13 @@ def call_of(entries: Sequence[Entry], step: str) -> str:
 
 
 def prefix(facts: Sequence[Fact], state: State, step: str) -> tuple[Fact, ...]:
-    """The facts of a run that another begins with when it goes on from `step`; `state` is after all of them.
+    """The facts of a run that another begins with when it goes on from `step`; `state` is after all of them. Raises: BadArguments.
 
     Entries that a retry of the run took back are no part of its journal, and not of the prefix.
     """
     journal = list(state.journal)
-    cut = next(place for place, entry in enumerate(journal) if entry.call == call_of(journal, step))
+    call = call_of(journal, step)
+    cut = next(place for place, entry in enumerate(journal) if entry.call == call)
     before, ended = journal[:cut], {entry.call for entry in journal[:cut] if _ends(entry)}
     kept: list[Fact] = []
     place = 0

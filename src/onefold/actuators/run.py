@@ -151,8 +151,9 @@ class Run:
         """`f` as a journaled step: call it with f's own arguments and await it.
 
         f: async, plain (runs in a thread) or a port. timeout: for each attempt. The result is what f's
-        return annotation reads back from the journal, the first time too. Raises, when awaited:
-        StepFailed after the last attempt. When called: TypeError for wrong arguments.
+        return annotation reads back from the journal, the first time too. Raises: here, Undeclared for a port
+        that the actuator does not list, BadArguments for what is no duration; when called, TypeError for wrong
+        arguments; when awaited, StepFailed after the last attempt.
         """
         plain = name is None and retry is DEFAULT_RETRY and timeout is None
         if plain and (known := self._steppers.get(f)) is not None:

@@ -76,7 +76,10 @@ class Cells(Module[Record, Event, Fact, Told, Record]):
 
 
 def decision(shape: Shape, number: int, record: Record, event: Event, now: datetime) -> Decision[Fact, Told]:
-    """One event on the record. A turn of a cell that is not there is refused; nothing begins by accident."""
+    """One event on the record. A turn of a cell that is not there is refused; nothing begins by accident.
+
+    Raises: NotFound, Contended for a capture or a program that another turn went ahead of.
+    """
     match event:
         case Spawn():
             if record.exists:

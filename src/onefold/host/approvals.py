@@ -131,7 +131,10 @@ class ApprovalVerbs:
         value: Any = None,
         caller: Caller,
     ) -> Decision:
-        """Decide the open approval `name` of a run. A second decision, or one too late, changes nothing and says so."""
+        """Decide the open approval `name` of a run. A second decision, or one too late, changes nothing and says so.
+
+        Raises: Forbidden, NotFound, BadArguments, Contended where the approval changed meanwhile.
+        """
         caller.need("operate", "deciding an approval")
         at = await self._actor(run_id, caller)
         return await self._decide_as(at, name, approve, by, reason, comment, value, None)

@@ -123,7 +123,7 @@ class CellVerbs:
 
     async def post(self, shape: str, id: str, source: str, *, key: str, caller: Caller) -> Posted:
         """A program into the cell's box: committed when this returns, run in its turn. Its key counts once, here and as
-        a turn. Raises: ParseFailed, UnknownCall, KeyConflict, Busy.
+        a turn. Raises: ParseFailed, UnknownCall, LimitHit, KeyConflict, Busy, OutcomeUnknown.
         """
         caller.need("call", "posting to a cell")
         at = self._cell(shape, id, caller)
@@ -342,7 +342,10 @@ def _nothing(record: Record, now: datetime) -> Decision[Any, Any]:
 
 
 async def number_shapes(cells: Sequence[Cells], space: AuthorSpace) -> None:
-    """Give each shape the number it has in this store. Raises: LoadRefused where a type changed without an upgrade."""
+    """Give each shape the number it has in this store.
+
+    Raises: LoadRefused where a type changed without an upgrade, OutcomeUnknown.
+    """
     for cell in cells:
 
         def body(cell: Cells = cell) -> Any:

@@ -49,6 +49,7 @@ from onefold.reflex.seams import Effect
 from onefold.reflex.tables import LEDGER
 from onefold.store.contract import AuthorSpace, Schema, World
 from onefold.terms.errors import Finding, LoadRefused, NotFound, OnefoldError
+from onefold.terms.faults import FIRST_PAGE
 
 if TYPE_CHECKING:
     from onefold.cell.module import Cells
@@ -330,7 +331,7 @@ class Host(
         caller.need("operate", "reading an actuator's tables")
         space = await self._author_space(name)
         if after is not None and not (_PLACE.fullmatch(after) and abs(int(after)) < 2**63):
-            raise NotFound("page", after)
+            raise NotFound("page", after, FIRST_PAGE)
         columns, rows, more = await space.author_rows(table, limit=limit, after=None if after is None else int(after))
         return columns, rows, None if more is None else str(more)
 

@@ -83,7 +83,7 @@ class ModuleVerbs:
     _core: Core
 
     async def deliver(self, module: AnyModule, event: Any, *, caller: Caller) -> Any:
-        """One fold; the module's reply, after the commit. Raises: KeyConflict, Busy, OutcomeUnknown and their kin."""
+        """One fold; the module's reply, after the commit. Raises: what `Node.fold` does, BadArguments."""
         at = ActorId(module.name, caller.principal, check_text(module.key(event), "key"))
         event_id = door_id(module.event_id(event))
         told = digest(module.codecs.event.slim(event))

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 
 class Names:
     """`name`: a slot, `slot/17`, or one actor, `Room/room-7`, of the caller's principal. `lease`: how long it is held
-    without `renew`, like "30 seconds"; None: as long as this node lives. Each raises NotOpen where the app is no node.
+    without `renew`, like "30 seconds"; None: as long as this node lives. Each raises NotOpen where the app is no node,
+    BadArguments and UnknownName for what is no such name, StoreUnavailable and OutcomeUnknown.
     """
 
     def __init__(self, host: Host, caller: Caller) -> None:

@@ -36,26 +36,26 @@ class Receipt(Shown, Generic[O]):
         return f"<receipt {self.run_id}: {self.program} {self.status}>"
 
     async def result(self, *, timeout: str | timedelta | None = None) -> O:
-        """What the run gives. Raises: RunFailed, RunCancelled, RunParked; TimeoutError leaves the run going."""
+        """What the run gives. Raises: RunFailed, RunCancelled, RunParked, NotFound; TimeoutError leaves the run going."""
         host, caller, actuator = self._held()
         limit = None if timeout is None else duration_ms(timeout, what="timeout") / 1000
         shown = await asyncio.wait_for(host.ended(self.run_id, caller=caller), limit)
         return outcome_of(actuator, shown)
 
     async def refresh(self, *, wait: str | timedelta = "0s") -> Receipt[O]:
-        """The run as it is now, or as it is once it ended or came to rest, at most `wait` later."""
+        """The run as it is now, or as it is once it ended or came to rest, at most `wait` later. Raises: NotFound."""
         host, caller, actuator = self._held()
         wait_ms = duration_ms(wait, what="wait")
         return held(await host.receipt(self.run_id, wait_ms=wait_ms, caller=caller), host, caller, actuator)
 
     async def send(self, event: Any, *, key: str | None = None) -> None:
-        """Send an event to the run, under its class's name."""
+        """Send an event to the run, under its class's name. Raises: NotFound, KeyConflict, BadArguments, TooLarge."""
         host, caller, _ = self._held()
         name = type(event).__name__
         await host.run_send(self.run_id, name, codec_of(type(event)).to_json(event), key=key, caller=caller)
 
     async def cancel(self, reason: str | None = None) -> Receipt[O]:
-        """End the run where it stands. Idempotent."""
+        """End the run where it stands. Idempotent. Raises: NotFound."""
         host, caller, actuator = self._held()
         return held(await host.run_cancel(self.run_id, reason, caller=caller), host, caller, actuator)
 

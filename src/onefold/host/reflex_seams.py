@@ -38,7 +38,7 @@ class Seams:
         return Selects([*ledger_selects(lambda: self._core.space(MAIN)), *brought], self._asked)
 
     def effects(self, own: Iterable[Effect]) -> Effects:
-        """Those of the parts, and `own`, which exist by themselves."""
+        """Those of the parts, and `own`, which exist by themselves. Raises: LoadRefused where one has the name of another."""
         standing = {effect.name: effect for effect in own}
         brought = _each(effect for part in self._core.catalog.reflexes for effect in part.effects)
         told = "exists by itself in this app; give yours another name"

@@ -49,7 +49,7 @@ class ReflexVerbs:
     async def ingest(self, fact: Write | Signal, *, caller: Caller) -> Ingested:
         """Keep a fact under the caller's principal. Durable when it returns; a repeat of its key counts once.
 
-        Raises: BadArguments, TooLarge, OutcomeUnknown.
+        Raises: Forbidden, BadArguments, TooLarge, Busy, OutcomeUnknown.
         """
         if not caller.rights & {"call", "operate"}:
             raise Forbidden("call", "Sending a fact")

@@ -33,6 +33,7 @@ from onefold.host.starting import Started, StartVerbs, Turns
 from onefold.store.contract import Query
 from onefold.terms.codec import canonical, digest
 from onefold.terms.errors import NotFound
+from onefold.terms.faults import FIRST_PAGE
 from onefold.terms.ids import ActorId, check_text, door_id, principal_of, principal_text, run_tag
 from onefold.terms.instant import moment
 
@@ -89,7 +90,7 @@ class RunVerbs(StartVerbs):
         return receipt_of(await self._core.whole(at, shown))
 
     async def ended(self, run_id: str, *, caller: Caller) -> Picture:
-        """Wait until the run has ended or is parked, however long that takes."""
+        """Wait until the run has ended or is parked, however long that takes. Raises: NotFound."""
         at = await self._actor(run_id, caller)
         while True:
             with self._hearing(at, only_rest=True) as changed:
@@ -112,7 +113,7 @@ class RunVerbs(StartVerbs):
     ) -> Page[Receipt]:
         """Receipts, newest first, without results over 4 KB: those stand in the run's own receipt.
 
-        `after` is the `next` of the page before.
+        `after` is the `next` of the page before. Raises: UnknownName, NotFound for a page that no list has named.
         """
         names = [self._core.catalog.actuator(program).name] if program else sorted(self._core.catalog.actuators)
         found: list[tuple[int, str, ActorId]] = []
@@ -127,7 +128,7 @@ class RunVerbs(StartVerbs):
         return Page(shown, f"{found[limit - 1][0]}.{found[limit - 1][1]}" if more else None)
 
     async def run_journal(self, run_id: str, *, caller: Caller) -> list[JournalRow]:
-        """What the run has done, in the order in which it was committed."""
+        """What the run has done, in the order in which it was committed. Raises: NotFound."""
         at = await self._actor(run_id, caller)
         state: State = await self._core.node.read(at)
         entries = [await self._core.whole(at, entry) for entry in state.journal]
@@ -148,14 +149,14 @@ class RunVerbs(StartVerbs):
         return receipt_of(await self._core.whole(at, await self._picture(at)))
 
     async def run_cancel(self, run_id: str, reason: str | None = None, *, caller: Caller) -> Receipt:
-        """End a run where it stands. Idempotent; a run that has ended stays as it is."""
+        """End a run where it stands. Idempotent; a run that has ended stays as it is. Raises: NotFound."""
         at = await self._actor(run_id, caller)
         id = self._chance(16).hex()
         await self._tell(at, f"cancel/{id}", b"", Cancel(id, run_id, reason))
         return receipt_of(await self._core.whole(at, await self._picture(at)))
 
     async def run_retry(self, run_id: str, *, caller: Caller) -> Receipt:
-        """Reopen a failed or parked run: what succeeded is kept, the failure that ended it is tried anew."""
+        """Reopen a failed or parked run: what succeeded is kept, what ended it is tried anew. Raises: NotFound."""
         at = await self._actor(run_id, caller)
         await self._core.at_owner(at, {"do": "reopen"}, partial(self._reopen, at))
         return receipt_of(await self._core.whole(at, await self._picture(at)))
@@ -311,5 +312,5 @@ def _position(after: str | None) -> tuple[int, str] | None:
         return None
     started, _, run = after.partition(".")
     if not _MOMENT.fullmatch(started):
-        raise NotFound("page", after)  # not the first page: whoever follows `next` would go in circles
+        raise NotFound("page", after, FIRST_PAGE)  # not the first page: whoever follows `next` would go in circles
     return int(started), run

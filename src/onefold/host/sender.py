@@ -272,7 +272,10 @@ async def _called(port: Port[Any, Any], function: Callable[..., Any], step: Step
 
 
 def hears(module: Module[Any, Any, Any, Any, Any], item: Outstanding, answer: Any) -> tuple[str | None, Decide | None]:
-    """The event id and decision for what a port gave back; (None, None) when the module hears nothing of it."""
+    """The event id and decision for what a port gave back; (None, None) when the module hears nothing of it.
+
+    Raises: DecideFailed for an answer that does not fit what `on_answer` takes.
+    """
     if is_alert(item):
         return None, None
     codec = module.answer_body

@@ -108,7 +108,7 @@ class StartVerbs:
     ) -> Started:
         """Commit a run and begin it; wait up to `wait_ms` for it to end or to rest at a long wait.
 
-        Raises: BadArguments, UnknownName, KeyConflict, Busy: before any row exists.
+        Raises: BadArguments, UnknownName, TooLarge, KeyConflict, AlreadyDone, Busy: before any row exists.
         """
         actuator = self._core.catalog.actuator(name)
         checked = actuator.check(arguments)
@@ -128,7 +128,7 @@ class StartVerbs:
         callback: str | None = None,
     ) -> Started:
         """As `start`, for an input that is the actuator's model already. after_ms: until a new run begins. callback: where
-        the ended receipt is posted, also of a run that is met.
+        the ended receipt is posted, also of a run that is met. Raises: as `start`.
         """
         self._core.catalog.actuator(actuator.name)
         if key is not None:

@@ -22,7 +22,7 @@ from onefold.kernel.drain import looked_at
 from onefold.kernel.fold import Folded, Folder, Outstanding
 from onefold.kernel.module import Module
 from onefold.kernel.prune import Pruned
-from onefold.kernel.tables import ACTOR
+from onefold.kernel.tables import ACTOR, TURN
 from onefold.kernel.words import Decision
 from onefold.node.batch import Beside
 from onefold.node.home import Home, Kind, Opening
@@ -37,6 +37,7 @@ from onefold.terms.ids import ActorId, principal_of
 from onefold.terms.instant import Instant
 from onefold.terms.typed import Codec
 
+_AT = TURN.at["at"]
 LOOKED_AT = 64  # of the least recently used, for one to evict; those in a turn are passed over
 
 Decide = Callable[[Any, datetime], Decision[Any, Any]]
@@ -133,7 +134,7 @@ class Node:
     ) -> Any:
         """Fold one thing; its reply, after the commit. `change` rides along, `takes` (what brought it) goes. `reads`: its codec.
 
-        Raises: KeyConflict, Busy, TooLarge, StoreUnavailable, DecideFailed, WaitsForCode, OwnedElsewhere; OutcomeUnknown.
+        Raises: UnknownName, KeyConflict, AlreadyDone, TooLarge, DecideFailed, HostError, OwnedElsewhere; a module's own.
         """
         unknown: OutcomeUnknown | None = None
         while True:
@@ -225,7 +226,7 @@ class Node:
     # --- residency --------------------------------------------------------------------------
 
     async def activate(self, at: ActorId) -> Resident:
-        """The actor, read from its rows if it is not in memory. Raises: WaitsForCode, StoreUnavailable, OwnedElsewhere."""
+        """The actor, read from its rows if it is not there. Raises: UnknownName, WaitsForCode, StoreUnavailable, OwnedElsewhere."""
         while (resident := self._here(at)) is None:
             arriving = self._arriving.get(at)
             if arriving is None:
@@ -378,7 +379,7 @@ class Node:
         if folded.facts:
             for watch in tuple(resident.watchers):
                 watch(folded.facts)
-        now = folded.turn[9]
+        now = folded.turn[_AT]
         for item in folded.owed:
             if item.n in resident.owed and item.next_at is not None and item.next_at <= now:  # type: ignore[operator]
                 self._outside.send(resident, item)

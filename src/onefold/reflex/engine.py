@@ -277,7 +277,7 @@ class Engine(Ledger):
         """One committed increment at `now`; at most `limit` rows of each stage, and as many effects under way.
 
         Several may be under way at once, of one engine or of several: what each does is claimed row by row, and what
-        another did meanwhile is left alone. `now` may go back, which only delays. Raises: HostError; nothing is lost.
+        another did meanwhile is left alone. `now` may go back, which only delays. Raises: BadArguments for a limit below 1; HostError, with nothing lost.
         """
         if limit < 1:
             raise BadArguments([Fault("limit", "must be at least 1", limit)])

@@ -16,6 +16,7 @@ from onefold.reflex.words import TASK as TASK_ID
 from onefold.store.contract import Condition, Query, Row, Table
 from onefold.terms import codec
 from onefold.terms.errors import NotFound
+from onefold.terms.faults import FIRST_PAGE
 from onefold.terms.ids import Principal, principal_of, principal_text
 from onefold.terms.instant import Instant, moment
 
@@ -28,7 +29,7 @@ def _page(table: Table, where: list[Condition], limit: int, after: str | None, *
     """Raises: NotFound for a page that no list has named."""
     if after is not None:
         if not (after.isascii() and after.isdigit() and len(after) <= DIGITS and int(after) <= MOST):
-            raise NotFound("page", after)
+            raise NotFound("page", after, FIRST_PAGE)
         where = [*where, ("n", "<" if newest else ">", int(after))]
     return Query(table, where=tuple(where), order=("-n" if newest else "n",), limit=limit)
 

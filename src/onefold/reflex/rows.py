@@ -117,7 +117,7 @@ def _column(key: object, named: str) -> str:
 
 
 def as_cell(value: Any, column: str, named: str) -> Json:
-    """One value as JSON. A local time, which a database may keep, stays one: without a zone."""
+    """One value as JSON. A local time, which a database may keep, stays one: without a zone. Raises: BadArguments."""
     kind = type(value)
     if value is None or kind in (str, bool, int, float):
         return value

@@ -39,7 +39,7 @@ class Facts:
         ]
 
     async def signal(self, ask: Ask) -> Answer:
-        """202 with the fact's id, first time or again. Raises: BadSignature for whatever is not signed."""
+        """202 with the fact's id, first time or again. Raises: UnknownName, BadSignature for whatever is not signed."""
         name = ask.params["signal"]
         setting = self.host.config.signals.get(name)
         if setting is None:

@@ -24,7 +24,7 @@ class Hooks:
         return [Route("POST", "/hooks/{name}", self.deliver, None)]
 
     async def deliver(self, ask: Ask) -> Answer:
-        """202 with the receipt, first time or again. Raises: BadSignature for whatever is not signed."""
+        """202 with the receipt, first time or again. Raises: UnknownName, BadSignature for whatever is not signed."""
         name = ask.params["name"]
         actuator = self.host.catalog.actuators.get(name)
         hook = self.host.config.hooks.get(name)

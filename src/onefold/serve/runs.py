@@ -18,6 +18,7 @@ from onefold.serve.door import Host, JournalRow, Json, ParkedDetail, ParkedItem,
 from onefold.serve.routes import LIST_LIMIT, LIST_MOST, WAIT_MOST, Answer, Ask, Route, answer, number
 from onefold.serve.times import written
 from onefold.terms.errors import BadArguments, Fault, NotFound
+from onefold.terms.faults import FIRST_PAGE
 from onefold.terms.instant import up
 
 CALL, OPERATE = frozenset({"call"}), frozenset({"operate"})
@@ -155,7 +156,9 @@ def _at(item: ParkedItem) -> tuple[int, str]:
 def _place(after: str | None) -> tuple[int, str]:
     since, _, id = (after if after is not None else "0.").partition(".")
     if not _MOMENT.fullmatch(since) or (after is not None and not id):
-        raise NotFound("page", after or "")  # not the first page: whoever follows `next` would go in circles
+        raise NotFound(
+            "page", after or "", FIRST_PAGE
+        )  # not the first page: whoever follows `next` would go in circles
     return int(since), id
 
 

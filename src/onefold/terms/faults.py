@@ -10,9 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from onefold.terms.limits import MAX_FAULTS, MAX_KEY_BYTES
+
+FIRST_PAGE: Final = "Leave `after` out, and begin with the first one."  # what to do about a page that no list has named
 
 
 @dataclass(frozen=True, slots=True)

@@ -161,7 +161,7 @@ def run_id(principal: Principal, actuator: str, key: str) -> RunId:
 
 
 def run_id_random(actuator: str, chance: bytes) -> RunId:
-    """The id of a run without a key, from at least 16 bytes of chance that host hands in."""
+    """The id of a run without a key, from at least 16 bytes of chance that host hands in. Raises: BadArguments."""
     if len(chance) < 16:
         raise BadArguments([Fault("chance", "needs at least 16 bytes", len(chance))])
     return _run(actuator, b"chance\0" + chance)

@@ -44,7 +44,7 @@ class Outside:
         left = timeout_ms / 1000
 
         async def ask(call: Callable[[], T]) -> T:
-            """Run in the thread, within what is left of the time."""
+            """Run in the thread, within what is left of the time. Raises: StoreUnavailable."""
             nonlocal left
             since = loop.time()
             answer = worker.ask(call)
