@@ -167,6 +167,7 @@ async def test_letters_behind_one_that_waits_are_not_looked_at_before_it_is_due_
     app: onefold.App, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(postman, "AT_ONCE", 3)
+    monkeypatch.setattr(postman, "TOGETHER", 3)
     looks = 0
     once = Postman._once
 

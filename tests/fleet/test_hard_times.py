@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from onefold.fleet.mailbox import MAIL, letter, posting
+from onefold.fleet.mailbox import MAIL, letter
+from onefold.fleet.posting import Post, posting
 from onefold.fleet.words import Claimed, Contended, Fenced, Free, HeldBy, Owner, Seized
 from onefold.fleet.words import Done as Delivered
 from onefold.host.core import Core
@@ -266,7 +267,7 @@ async def test_letters_for_a_kind_that_nobody_has_hold_up_nobody(fleet: Fleet) -
         at = ActorId("Gone", None, f"k{n}")
         body = canonical({"program": "greet()"})
         row = letter(space.mint(MAIL), at, f"d/{n}", "x", body, core.clock.now(), core.slots)
-        assert isinstance(await space.transact(posting(row)), Done)
+        assert isinstance(await space.transact(posting([Post(row)])), Done)
     for node in (a, b):
         node.host._core.postman.look()
     key = a_key(b, "Room")

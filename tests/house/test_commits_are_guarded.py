@@ -16,8 +16,8 @@ BELOW = ("store", "testing")  # what a commit is made of, and what tries it
 FREE = {
     "fleet/abroad.py": "is a space that is another process's, and refuses",
     "host/cells.py number_shapes": "shapes are the store's: each is numbered once, by a unique key, whoever opens first",
-    "host/cells.py post": "a letter belongs to its box, which anybody may post to, also while nobody owns the actor",
     "host/lease.py renew": "a node's own life, by its incarnation",
+    "host/letterbox.py post": "a letter belongs to its box, which anybody may post to, also while nobody owns the actor",
     "host/membership.py transact": "owners change: each body locks the rows, and goes by their epochs",
     "host/membership.py join": "as above",
     "host/membership.py _tell": "as above",
@@ -27,7 +27,6 @@ FREE = {
     "host/fleet.py renew": "as above",
     "host/fleet.py release": "as above",
     "host/reflex_databases.py _act": "an author's table changed by a task, in no actor's name",
-    "host/routing.py post": "a letter, as above",
     "node/author.py author": "the journal is a turn: its lane made the body",
     "node/blobs.py put": "bytes under their own hash, of a principal and of no actor; putting them twice is putting them once",
     "node/lane.py ask": "the lane itself",

@@ -12,7 +12,8 @@ import pytest
 import onefold
 from onefold import Cell, testing
 from onefold.fleet import Full, Ring, Taken
-from onefold.fleet.mailbox import MAIL, letter, posting
+from onefold.fleet.mailbox import MAIL, letter
+from onefold.fleet.posting import Post, posting
 from onefold.fleet.ring import holding
 from onefold.terms.errors import Broken
 from onefold.terms.ids import ActorId, door_id
@@ -81,7 +82,7 @@ def leave_a_letter_in_its_box(app: DurableApp) -> None:
         space = await app.awaited.host.space("main")
         to = ActorId("Room", None, "lobby")
         row = letter(space.mint(MAIL), to, door_id("k"), "test", b"{}", 0)
-        await space.transact(posting(row))
+        await space.transact(posting([Post(row)]))
 
     app.wait_for(slip_in())
 
@@ -255,7 +256,7 @@ async def test_a_process_that_closes_with_unsettled_letters_says_so(caplog: pyte
         (
             "onefold.mail",
             "WARNING",
-            "1 letters of the ring were not settled: those in their boxes are for the next life",
+            "1 boxes were not emptied: their letters are for the next life",
         ),
         ("onefold.host", "ERROR", "a ring of this process has 1 letters that nobody settled or forwarded"),
     ]

@@ -11,20 +11,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
-from onefold.kernel.tables import ACTOR, TURN
-from onefold.node.waking import row_of
 from onefold.store.contract import (
-    Append,
-    Body,
     Cas,
     Cell,
     Column,
     Condition,
     Create,
     Each,
-    Last,
     Migration,
     Query,
     Row,
@@ -33,7 +28,6 @@ from onefold.store.contract import (
     Value,
     Write,
 )
-from onefold.terms.errors import Busy, KeyConflict
 from onefold.terms.ids import SLOTS, ActorId, principal_of, principal_text, slot_of
 from onefold.terms.instant import Instant
 
@@ -120,50 +114,20 @@ def letter(n: int, to: ActorId, event: str, sender: str, body: bytes, at: int, s
     return (n, to.kind, principal_text(to.principal), to.key, event, sender, body, at, 0, None, at, slot)
 
 
-def posting(row: Row, digest: bytes | None = None) -> Body[bool]:
-    """Put a letter into its box; whether it was there already. digest: of its turn's content, as a fold keeps it;
-    None in a space without turns.
-
-    Raises: KeyConflict for other content, also of a turn that its actor has had under this id; Busy.
+def due(now: int, limit: int, slots: Sequence[int] | None = None, behind: tuple[int, int] | None = None) -> Query:
+    """Letters that may be tried, oldest first; with `slots`, to actors in these. `behind`: an instant and a number: of
+    the letters due then those behind it; with a number below zero, those due then or later.
     """
-
-    own = _of(waiting(row).to)  # by conditions: a store orders what it finds by keys, and finds all
-
-    def body() -> Any:
-        met, first, last, *actors = yield (
-            Query(MAIL, on=("kind", "principal", "key", "event"), keys=[(row[1], row[2], row[3], row[_EVENT])]),
-            Query(MAIL, where=own, order=("n",), limit=1),
-            Query(MAIL, where=own, order=("-n",), limit=1),
-            *(() if digest is None else (row_of(waiting(row).to),)),
-        )
-        if met:
-            if met[0][_BODY] != row[_BODY]:
-                raise KeyConflict(str(row[_EVENT])[2:])
-            return Last((), True)
-        if actors and actors[0]:
-            keys: list[Row] = [(actors[0][0][ACTOR.at["n"]], row[_EVENT])]
-            (turns,) = yield (Query(TURN, on=("actor", "event"), keys=keys),)
-            if turns and turns[0][TURN.at["digest"]] != digest:
-                raise KeyConflict(str(row[_EVENT])[2:])
-        # Both, since another node may have emptied the box between the two looks.
-        if first and last and int(last[0][0]) - int(first[0][0]) >= BOX_AT_MOST - 1:  # else it cannot hold as many
-            (full,) = yield (Query(MAIL, where=own, limit=BOX_AT_MOST),)
-            if len(full) >= BOX_AT_MOST:
-                raise Busy(f"the box of {row[_KIND]!s} {row[_KEY]!s}", BOX_AT_MOST)
-        return Last((Append(MAIL, [row]),), False)
-
-    return body
+    when: tuple[Condition, ...] = (("due_at", "<=", now),)
+    if behind is not None:
+        at, n = behind
+        when = (("due_at", ">=", at), *when) if n < 0 else (("due_at", "=", at), ("n", ">", n))
+    return Query(MAIL, where=(*when, *_in(slots)), order=("due_at", "n"), limit=limit)
 
 
-def due(now: int, limit: int, slots: Sequence[int] | None = None) -> Query:
-    """Letters that may be tried, oldest first; with `slots`, to actors in these."""
-    return Query(MAIL, where=(("due_at", "<=", now), *_in(slots)), order=("due_at", "n"), limit=limit)
-
-
-def soonest(slots: Sequence[int] | None = None, after: int | None = None) -> Query:
-    """The letter that is due next; with `after`, of those that are due later than that."""
-    when: Condition = ("due_at", "null", False) if after is None else ("due_at", ">", after)
-    return Query(MAIL, where=(when, *_in(slots)), order=("due_at", "n"), limit=1)
+def soonest(slots: Sequence[int] | None, after: int) -> Query:
+    """The letter that is due next, of those that are due later than `after`."""
+    return Query(MAIL, where=(("due_at", ">", after), *_in(slots)), order=("due_at", "n"), limit=1)
 
 
 def _in(slots: Sequence[int] | None) -> tuple[Condition, ...]:
@@ -188,16 +152,22 @@ def box(to: ActorId, limit: int) -> Query:
 
 def open_in(to: ActorId, now: int, limit: int) -> Query:
     """The letters of one actor that may be tried, oldest first. Those that are parked or wait hide none of them."""
-    return Query(MAIL, where=(*_of(to), ("due_at", "<=", now)), order=("n",), limit=limit)
+    return Query(MAIL, where=(*box_of(to), ("due_at", "<=", now)), order=("n",), limit=limit)
+
+
+def unparked(to: ActorId, limit: int) -> Query:
+    """The letters of one actor that wait for anything but a person, oldest first."""
+    return Query(MAIL, where=(*box_of(to), ("due_at", "null", False)), order=("n",), limit=limit)
 
 
 def waits(to: ActorId, now: int, rows: Iterable[Row]) -> Query:
     """Of each sender of these letters the first one to the actor that waits for its next try."""
     senders = sorted({waiting(row).sender for row in rows})
-    return Query(MAIL, where=(*_of(to), ("due_at", ">", now)), order=("n",), each=Each("sender", senders, 1))
+    return Query(MAIL, where=(*box_of(to), ("due_at", ">", now)), order=("n",), each=Each("sender", senders, 1))
 
 
-def _of(to: ActorId) -> tuple[Condition, ...]:
+def box_of(to: ActorId) -> tuple[Condition, ...]:
+    """By conditions: a store orders what it finds by keys, and finds all."""
     return ("kind", "=", to.kind), ("principal", "=", principal_text(to.principal)), ("key", "=", to.key)
 
 
@@ -219,18 +189,26 @@ def ready(rows: Sequence[Row], now: int) -> list[list[Waiting]]:
 
     Behind a letter that waits for its next try its sender's others wait too; a parked one holds up nobody.
     """
-    by_sender: dict[str, list[Waiting]] = {}
+    found: list[Waiting] = []
     stopped: set[str] = set()
     for row in rows:
         due = row[MAIL.at["due_at"]]
-        found = waiting(row)
-        if due is None or found.sender in stopped:
+        mail = waiting(row)
+        if due is None or mail.sender in stopped:
             continue
         if int(due) > now:
-            stopped.add(found.sender)
+            stopped.add(mail.sender)
         else:
-            by_sender.setdefault(found.sender, []).append(found)
-    return list(by_sender.values())
+            found.append(mail)
+    return by_sender(found)
+
+
+def by_sender(letters: Iterable[Waiting]) -> list[list[Waiting]]:
+    """A list for each sender, each in the order given."""
+    found: dict[str, list[Waiting]] = {}
+    for mail in letters:
+        found.setdefault(mail.sender, []).append(mail)
+    return list(found.values())
 
 
 def failed(mail: Waiting, now: int, error: str, *, hopeless: bool = False) -> Write:

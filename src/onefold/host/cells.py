@@ -18,19 +18,21 @@ from onefold.cell.module import BEGIN, Cells, checked, ended, everything
 from onefold.cell.numbers import earlier, numbered
 from onefold.cell.shape import Shape
 from onefold.cell.words import Call, Capture, Ended, Event, Record, Retire, Spawn, Told, Turn
-from onefold.fleet.mailbox import MAIL, Posted, letter, posting
+from onefold.fleet.mailbox import MAIL, Posted, letter
 from onefold.fleet.wire import Sent
 from onefold.host.caller import Caller
 from onefold.host.core import MAIN, Core
 from onefold.host.deciding import decided
 from onefold.host.gates import Gates
+from onefold.host.letterbox import Letterbox
 from onefold.host.modules import Page
 from onefold.kernel.words import NOTHING, Decision
+from onefold.node.brought import Brought
 from onefold.program.handles import Handles
 from onefold.program.monty import Interpreter
 from onefold.program.source import read as parsed
 from onefold.program.words import LIMITS, OneCall, Statements, Stopped
-from onefold.store.contract import AuthorSpace, Done, Last, Refused, Row, Table
+from onefold.store.contract import AuthorSpace, Done, Last, Refused
 from onefold.terms.codec import Json, canonical, digest
 from onefold.terms.errors import BadArguments, Contended, Fault, NotFound, OutcomeUnknown
 from onefold.terms.ids import ActorId, check_text, door_id
@@ -56,15 +58,14 @@ class CellVerbs:
         core: Core,
         chance: Callable[[int], bytes],
         actors: Callable[..., Awaitable[Page[Any]]],
-        posted: Callable[[ActorId], None],
+        letterbox: Letterbox,
     ) -> None:
-        """`posted` is told of each letter that is in its box."""
         self._core = core
         self._chance = chance
         self._actors = actors
         self._gates = Gates()
         self._interpreter = Interpreter()
-        self._posted = posted
+        self._letterbox = letterbox
 
     async def stop(self) -> None:
         """No turn waits any longer for a holder."""
@@ -139,12 +140,7 @@ class CellVerbs:
             self._core.clock.now(),
             self._core.slots,
         )
-        outcome = await space.transact(posting(row, digest(canonical(["program", source]))))
-        if isinstance(outcome, Refused):
-            raise outcome.error
-        if not isinstance(outcome, Done):
-            raise OutcomeUnknown(key)
-        self._posted(at)
+        await self._letterbox.post(space, row, digest(canonical(["program", source])))
         router = self._core.router
         owner = None if router is None else router.told(at)
         self._core.point("before-reply")
@@ -254,22 +250,29 @@ class CellVerbs:
 
     async def _program(self, at: ActorId, source: str, key: str, holder: Any) -> Turn:
         router = self._core.router
-        here = partial(self._programmed, at, source, key, holder)
+        here = partial(self._run, at, source, key, holder)
         if router is None or holder is not None:
             return self._turn(self._shape(at.kind), await here())
         self._read(at, source)  # what is no program goes nowhere
         sent = Sent(at, door_id(key), digest(canonical(["program", source])), {"program": source})
         return self._turn(self._shape(at.kind), await router.program(sent, here))
 
-    async def programmed(self, sent: Sent, takes: tuple[Table, Row] | None) -> Told:
+    def read_program(self, sent: Sent) -> OneCall | Statements:
+        """A program that was sent here, as this code reads it. Raises: BadArguments, ParseFailed, UnknownCall, LimitHit."""
+        return self._read(sent.at, sent.word["program"])
+
+    async def programmed(self, sent: Sent, read: OneCall | Statements, takes: Brought | None) -> Told:
         """A program that was sent here, as a turn of a cell of this process."""
-        return await self._programmed(sent.at, sent.word["program"], sent.event[2:], None, takes)
+        return await self._programmed(sent.at, sent.word["program"], read, sent.event[2:], None, takes)
+
+    async def _run(self, at: ActorId, source: str, key: str, holder: Any) -> Told:
+        self._core.node.mine(at)
+        return await self._programmed(at, source, self._read(at, source), key, holder, None)
 
     async def _programmed(
-        self, at: ActorId, source: str, key: str, holder: Any, takes: tuple[Table, Row] | None = None
+        self, at: ActorId, source: str, program: OneCall | Statements, key: str, holder: Any, takes: Brought | None
     ) -> Told:
-        self._core.node.mine(at)
-        known, program, content = self._shape(at.kind), self._read(at, source), ["program", source]
+        known, content = self._shape(at.kind), ["program", source]
         if isinstance(program, OneCall):
             event = Call(key, at.key, program.name, dict(program.arguments))
             return await self._folded(at, event, content, holder, takes)
@@ -312,9 +315,7 @@ class CellVerbs:
         self._core.point("before-reply")
         return told
 
-    async def _folded(
-        self, at: ActorId, event: Event, content: Json, holder: Any, takes: tuple[Table, Row] | None
-    ) -> Told:
+    async def _folded(self, at: ActorId, event: Event, content: Json, holder: Any, takes: Brought | None) -> Told:
         """One fold here. What it is told by is `content`: a program is the same one whatever it came to."""
         await self._gates.open(at, holder)
         decide = partial(decided, self._core.node.kind(at.kind).module.decide, event)

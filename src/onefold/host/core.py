@@ -23,6 +23,7 @@ from onefold.host.config import Config
 from onefold.host.deciding import Deciding
 from onefold.host.driver import Driver
 from onefold.host.guards import of_boxes
+from onefold.host.programs import NoCells, Programs
 from onefold.host.publishing import publisher
 from onefold.host.sender import Sender
 from onefold.host.settings import on_postgres
@@ -35,24 +36,24 @@ from onefold.kernel.port import Local, Port, StandIn
 from onefold.kernel.tables import KERNEL, OWED, TURN
 from onefold.node.batch import Beside
 from onefold.node.blobs import Blobs, Noted
+from onefold.node.brought import Brought
 from onefold.node.home import Home
 from onefold.node.node import Decide, Node
 from onefold.node.resident import Resident
-from onefold.node.sweeping import committed
 from onefold.reflex.tables import LEDGER
-from onefold.store.contract import AuthorSpace, Query, Remove, Row, Schema, Space, Table, World
+from onefold.store.contract import AuthorSpace, Query, Row, Schema, Space, World
 from onefold.store.folder import Folder as Files
 from onefold.terms.codec import digest
-from onefold.terms.errors import BadArguments, Fault, OnefoldError
+from onefold.terms.errors import OnefoldError
 from onefold.terms.ids import SLOTS, ActorId
 
 MAIN = "main"
 log = logging.getLogger("onefold.host")
 
 if TYPE_CHECKING:
-    from onefold.fleet.mailbox import Waiting
     from onefold.fleet.standing import Standing
     from onefold.fleet.wire import Sent
+    from onefold.host.letterbox import Letterbox
     from onefold.host.postman import Postman
     from onefold.host.routing import Router
 
@@ -174,7 +175,7 @@ class Core:
         self.last: list[Callable[[], Awaitable[None]]] = []  # once nothing is on its way any more
         self.beside_idle: list[Callable[[], bool]] = []
         self.heard: list[Heard] = []
-        self.programs: Callable[[Sent, tuple[Table, Row] | None], Awaitable[Any]] = _no_cells
+        self.programs: Programs = NoCells()
         self.evicts: Callable[[ActorId], Awaitable[str]] = _absent
         self.admits: Callable[[ActorId], Awaitable[None]] = _anybody  # waits while somebody has a cell for himself
         self.acts: dict[str, Act] = {}  # that only an actor's owner can do, by name
@@ -185,10 +186,18 @@ class Core:
     @cached_property
     def postman(self) -> Postman:
         """Who carries letters. An app without cells, and of no fleet, never loads that room."""
+        from onefold.host.handing import Handing
         from onefold.host.postman import Postman
 
         main, shared = partial(self.space, MAIN), self.standing is not None
-        return Postman(self.clock, main, self._carried, self.ours, self._apart, shared, of_boxes(self.standing))
+        return Postman(self.clock, main, Handing(self).open, self.ours, self._apart, shared, of_boxes(self.standing))
+
+    @cached_property
+    def letterbox(self) -> Letterbox:
+        """Where letters are posted, which tells whoever carries them."""
+        from onefold.host.letterbox import Letterbox
+
+        return Letterbox(self.postman.post, shared=self.standing is not None)
 
     def keep(
         self,
@@ -310,33 +319,29 @@ class Core:
         """What only the owner of an actor can do. `word`: its name, under "do", and what it needs; `here` does it."""
         return await here() if self.router is None else await self.router.do(at, word, here)
 
-    async def received(self, sent: Sent, takes: tuple[Table, Row] | None = None) -> tuple[Any, bool]:
-        """A turn that another node or a letter brought, of an actor of this process: its reply, and whether it was given
-        before. Raises: OwnedElsewhere, and what its turn raises.
-        """
+    def reads(self, sent: Sent) -> Any:
+        """The event or program that was brought, as this code reads it. Raises: OwnedElsewhere; what makes it neither."""
+        self.node.mine(sent.at)
         if self.router is not None:
             self.router.knows(sent.at)
-        module = self.node.kind(sent.at.kind).module
+        return (
+            self.programs.read_program(sent)
+            if sent.is_program
+            else self.node.kind(sent.at.kind).module.codecs.event.from_json(sent.word)
+        )
+
+    async def received(self, sent: Sent, takes: Brought | None = None, read: Any = None) -> tuple[Any, bool]:
+        """A turn that another node or a letter brought, of an actor of this process: its reply, and whether it was given
+        before. `read`: what `reads` made of it. Raises: as `reads`, and what its turn raises.
+        """
+        if read is None:
+            read = self.reads(sent)
         if sent.is_program:
-            return await self.programs(sent, takes), False
-        event = module.codecs.event.from_json(sent.word)
+            return await self.programs.programmed(sent, read, takes), False
         await self.admits(sent.at)
-        deciding = Deciding(module.decide, event)
+        deciding = Deciding(self.node.kind(sent.at.kind).module.decide, read)
         reply = await self.node.fold(sent.at, sent.event, sent.digest, deciding, takes=takes)
         return reply, not deciding.asked
-
-    async def _carried(self, mail: Waiting) -> None:
-        """One letter as a turn. Its row goes with the turn's commit."""
-        from onefold.fleet.mailbox import MAIL
-        from onefold.fleet.wire import boxed
-
-        sent = boxed(mail.to, mail.event, mail.body)
-        if self.standing is None or mail.to.kind not in self.standing.apart:
-            await self.received(sent, (MAIL, (mail.n,)))
-            return
-        await self.received(sent)  # no commit spans two files: a repeat of the letter finds that its turn is done
-        guard = self.standing.of_box(mail.to)
-        await committed(await self.space(MAIN), guard, (Remove(MAIL, keys=[(mail.n,)]),), "a letter")
 
     def _apart(self) -> Sequence[ActorId]:
         return self.singles()
@@ -384,10 +389,6 @@ class Core:
             log.warning("the snapshot of %s %s is too large for a row: it wakes from an older one", at.kind, at.key)
         for heard in self.heard:
             heard(resident, folded)
-
-
-async def _no_cells(sent: Sent, takes: tuple[Table, Row] | None) -> Any:
-    raise BadArguments([Fault("program", "there are no cells here to run it", sent.at.kind)])
 
 
 async def _absent(at: ActorId) -> str:

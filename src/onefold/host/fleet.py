@@ -48,8 +48,9 @@ class Fleet:
         self._singles: dict[str, ActorId] = {}  # actors that were claimed here, by the names of their rows
         self.membership = membership
         self.peers = peers
-        self.router = core.router = Router(core.node, membership, peers, core.clock, self._space_of, core.fetch)
-        self.router.posted = core.postman.post
+        self.router = core.router = Router(
+            core.node, membership, peers, core.clock, self._space_of, core.fetch, core.letterbox
+        )
         core.singles = self.singles
         membership.gained = self._gained
         membership.lost = self._lost

@@ -106,8 +106,8 @@ class Host(
         from onefold.host.cells import CellVerbs
 
         core = self._core
-        verbs = CellVerbs(core, self._chance, self.actors, core.postman.post)
-        core.programs, core.evicts, core.admits = verbs.programmed, verbs.evict_here, verbs.opened
+        verbs = CellVerbs(core, self._chance, self.actors, core.letterbox)
+        core.programs, core.evicts, core.admits = verbs, verbs.evict_here, verbs.opened
         return verbs
 
     async def _post(self, shape: str, id: str, source: str, *, key: str, caller: Caller) -> Any:

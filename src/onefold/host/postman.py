@@ -1,6 +1,7 @@
 """host.postman - letters from their boxes into turns, in order for each sender, as long as the app is open.
 
 For: what was posted in this process, by the ring; what the ring had no room for and what an earlier life left, by the rows.
+Many letters of a box are on their way at once, each decided on top of the one before it of its sender.
 Never: holds a letter that is not in its box; writes in a box that is another node's by then; lets one that cannot be folded hold up another sender's.
 Was wrong once: a scan after each post. A thousand posts read the same rows a thousand times. And a letter whose turn
 raised what is no error of ours: it took its carrier with it, and after 64 of them nothing was carried.
@@ -12,9 +13,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections import deque
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Any
 
+from onefold.fleet.known import Known
 from onefold.fleet.mailbox import (
     BOX_AT_MOST,
     MAIL,
@@ -23,6 +26,7 @@ from onefold.fleet.mailbox import (
     again,
     behind,
     boxes,
+    by_sender,
     due,
     failed,
     given_up,
@@ -30,25 +34,33 @@ from onefold.fleet.mailbox import (
     parked,
     ready,
     soonest,
+    unparked,
     waits,
 )
 from onefold.fleet.ring import Ring, Taken
 from onefold.host.clock import Clock
+from onefold.host.handing import Opened, handed
+from onefold.kernel.alarm import soonest as soonest_of
+from onefold.node.brought import Behind
 from onefold.node.owning import UNGUARDED, Guard
 from onefold.store.contract import AuthorSpace, Body, Done, Last, Refused, Remove, Row, Write
 from onefold.terms.errors import AlreadyDone, CallerError, NotFound, OnefoldError, OwnedElsewhere
 from onefold.terms.faults import says
 from onefold.terms.ids import ActorId
-from onefold.terms.turns import ParseFailed, TurnFailed, UnknownCall
+from onefold.terms.turns import TurnFailed
 
-AT_ONCE = 256  # letters of one look
+AT_ONCE = 256  # letters of one look for boxes
+TOGETHER = 64  # letters of one box on their way: more make no commit cheaper, and their bodies are in memory
+WORKED = 64  # boxes that are worked at beside those of the ring, for the same reason
 CARRIERS = 64  # boxes that are worked at beside each other: as many turns share a commit
 ROOM = 4_096  # of the ring; what it has no room for is found by its row
+KNOWN = 10_000  # boxes that nobody need look at: they hold what was told, and nothing else
 AFTER_FAULT_MS = 1_000
 SHARED_MS = 1_000  # where other nodes post, too: until the next look, should nobody have told of a letter
+_DUE = MAIL.at["due_at"]
 log = logging.getLogger("onefold.mail")
 
-Deliver = Callable[[Waiting], Awaitable[None]]
+Open = Callable[[Waiting], Opened]
 
 
 class Postman:
@@ -58,7 +70,7 @@ class Postman:
         self,
         clock: Clock,
         space: Callable[[], Awaitable[AuthorSpace]],
-        deliver: Deliver,
+        open: Open,
         slots: Callable[[], Sequence[int] | None] = lambda: None,
         single: Callable[[], Sequence[ActorId]] = tuple,
         shared: bool = False,
@@ -72,15 +84,18 @@ class Postman:
         self._shared = shared
         self._clock = clock
         self._space = space
-        self._deliver = deliver
+        self._open = open
         self._slots = slots
         self._single = single
         self.ring: Ring[ActorId] = Ring(ROOM)
+        self._known = Known(KNOWN, ROOM)
         self._woken = asyncio.Event()
+        self._called: set[ActorId] = set()  # boxes in the ring
         self._working: dict[ActorId, asyncio.Task[None]] = {}
         self._again: set[ActorId] = set()
         self._tasks: list[asyncio.Task[None]] = []
         self._looking = True
+        self._sweep = True  # the next look is for boxes, too, not for the next instant alone
         self.next_due: int | None = None  # when the rows are looked at again, in ms
         self._stopping = False
         self._trouble = False  # the store failed: the next look is a while from now
@@ -92,12 +107,23 @@ class Postman:
 
     def look(self) -> None:
         """Look at the rows now: somebody else posted."""
+        self._sweep = True
         self._woken.set()
 
-    def post(self, to: ActorId) -> None:
-        """A letter for this actor is in its box."""
-        if not isinstance(self.ring.put(to), Taken):
-            self._woken.set()
+    def post(self, to: ActorId, mail: Waiting | None = None) -> None:
+        """A letter for this actor is in its box. `mail`: which, where it certainly is; told in the order of posting."""
+        if mail is None:
+            self._known.doubt(to)
+        else:
+            self._known.told(mail)
+        if to in self._working:
+            self._again.add(to)
+        elif to not in self._called:
+            if isinstance(self.ring.put(to), Taken):
+                self._called.add(to)
+            else:
+                self._known.doubt(to)
+                self.look()
 
     @property
     def idle(self) -> bool:
@@ -108,7 +134,8 @@ class Postman:
         """Deliver every letter that is due to one actor; how many there were."""
         space, now = await self._space(), self._clock.now()
         (before,) = await space.look(open_in(to, now, BOX_AT_MOST))
-        await self._work(to)
+        self._known.doubt(to)
+        await self._emptied(to)
         (after,) = await space.look(open_in(to, now, BOX_AT_MOST))
         return len({row[0] for row in before} - {row[0] for row in after})
 
@@ -131,7 +158,7 @@ class Postman:
             task.cancel()
         await asyncio.gather(*self._tasks, *self._working.values(), return_exceptions=True)
         if left := self.ring.drop():
-            log.warning("%d letters of the ring were not settled: those in their boxes are for the next life", left)
+            log.warning("%d boxes were not emptied: their letters are for the next life", left)
 
     # --- what was given up on -----------------------------------------------------------------------
 
@@ -143,6 +170,8 @@ class Postman:
     async def retry(self, to: ActorId, n: int) -> None:
         """Try a parked letter of this actor once more, with a fresh count. Raises: OwnedElsewhere."""
         await self._committed(to, again(n, self._clock.now()))
+        self._known.doubt(to)
+        self.look()
 
     async def drop(self, to: ActorId, n: int) -> None:
         """Take a parked letter out of its box. Raises: OwnedElsewhere."""
@@ -152,19 +181,19 @@ class Postman:
 
     async def _carry(self) -> None:
         async for mail in self.ring:
-            await self._work(mail.letter)
+            self._called.discard(mail.letter)
+            await self._emptied(mail.letter)
             await mail.settle()
 
     async def _look(self) -> None:
         while True:
             self._woken.clear()
-            self._looking = True
+            self._looking, until = True, None
             try:
                 until = await self._once() if not self._trouble else None
             except OnefoldError as fault:
                 log.warning("letters could not be read: %s", fault)
-                self._trouble = True
-                until = None
+                self._trouble = self._sweep = True
             if self._trouble:
                 self._trouble = False
                 until = self._clock.now() + AFTER_FAULT_MS
@@ -172,94 +201,145 @@ class Postman:
             await self._clock.wait(until, self._woken)
 
     async def _once(self) -> int | None:
-        """Work at every box with a letter that is due; when the next one is."""
-        space, slots = await self._space(), self._slots()
-        await asyncio.gather(*(self._work(to) for to in self._single()))
-        before: list[Row] = []
-        while True:
-            now = self._clock.now()
-            (rows,) = await space.look(due(now, AT_ONCE, slots))
-            await asyncio.gather(*(self._work(to) for to in boxes(rows)))
-            if len(rows) < AT_ONCE or rows == before:  # the same again: they are another node's by now
-                break
-            before = rows
-        if not self._shared:
-            (rows,) = await space.look(soonest())
-            return int(rows[0][MAIL.at["due_at"]]) if rows else None
+        """Begin to work at every box with a letter that is due, if some may be; when the next one is."""
+        space, slots, now = await self._space(), self._slots(), self._clock.now()
+        until = now + SHARED_MS if self._shared else None
+        if self._sweep or (self.next_due is not None and self.next_due <= now):
+            self._sweep = False
+            for to in self._single():
+                self._doubted(to)
+            await self._swept(space, now, slots)
         (rows,) = await space.look(soonest(slots, now))
-        until = now + SHARED_MS
-        return min(until, int(rows[0][MAIL.at["due_at"]])) if rows else until
+        return soonest_of(until, int(rows[0][_DUE] or 0)) if rows else until
 
-    async def _work(self, to: ActorId) -> None:
-        """Empty one box as far as it goes. Whoever else asks for that meanwhile waits for the same work."""
+    async def _swept(self, space: AuthorSpace, now: int, slots: Sequence[int] | None) -> None:
+        """Begin with every box that has a letter due by now, behind none that is slow to empty."""
+        behind: tuple[int, int] | None = None
+        while behind is None or behind[0] <= now:
+            (rows,) = await space.look(due(now, AT_ONCE, slots, behind))
+            for to in boxes(rows):
+                while len(self._working) >= WORKED + CARRIERS and to not in self._working:
+                    await asyncio.wait(self._working.values(), return_when=asyncio.FIRST_COMPLETED)
+                self._doubted(to)
+            if len(rows) == AT_ONCE:
+                behind = (int(rows[-1][_DUE] or 0), _number(rows[-1]))
+            elif behind is None or behind[1] < 0:
+                return
+            else:
+                behind = (behind[0] + 1, -1)  # of that instant there are no more
+
+    def _doubted(self, to: ActorId) -> None:
+        """As `_begin`, by its rows: somebody else may have posted."""
+        self._known.doubt(to)
+        self._begin(to)
+
+    def _begin(self, to: ActorId) -> None:
+        """Empty one box as far as it goes. Who asks for that while it is done asks once more."""
         self._again.add(to)
-        task = self._working.get(to)
-        if task is None:
-            task = self._working[to] = asyncio.get_running_loop().create_task(self._box(to), name="onefold box")
-        await asyncio.shield(task)
+        if to not in self._working:
+            task = asyncio.get_running_loop().create_task(self._box(to), name="onefold box")
+            self._working[to] = task
+
+    async def _emptied(self, to: ActorId) -> None:
+        """As `_begin`, and wait for its end."""
+        self._begin(to)
+        await asyncio.shield(self._working[to])
 
     async def _box(self, to: ActorId) -> None:
         try:
             while to in self._again and not self._trouble and not self._stopping:
                 self._again.discard(to)
-                space, now = await self._space(), self._clock.now()
-                (due_now,) = await space.look(open_in(to, now, AT_ONCE))
-                if not due_now:
-                    continue
-                self._again.add(to)  # there may be more than one look shows
-                (first,) = await space.look(waits(to, now, due_now))
-                rows = sorted([*due_now, *first], key=_number)
-                held = behind(rows, now)
-                went = True if held is None else await self._write(to, held)
-                if went:
-                    senders = ready(rows, now)
-                    went = None if any(await asyncio.gather(*map(self._sender, senders))) else True
-                if went is None:
+                went = await asyncio.gather(*(self._sender(letters) for letters in await self._next(to)))
+                if None in went:  # its owner delivers them
                     self._again.discard(to)
+                elif False in went:
+                    self._again.add(to)
+                if not all(went):
+                    self._known.doubt(to)
         except OnefoldError as fault:
             log.warning("the box of %s %s could not be read: %s", to.kind, to.key, fault)
             self._fails()
         finally:
             self._again.discard(to)
-            self._working.pop(to, None)
+            del self._working[to]
+
+    async def _next(self, to: ActorId) -> Sequence[Sequence[Waiting]]:
+        """What may be tried now of one box, by sender: of what was told, or by its rows. There may be more behind it."""
+        told = self._known.take(to, TOGETHER)
+        if told is not None:
+            if told:
+                self._again.add(to)
+            return by_sender(told)
+        space, now = await self._space(), self._clock.now()
+        if not self._shared:
+            self._known.begin(to)
+        (rows,) = await space.look(unparked(to, TOGETHER))
+        if len(rows) < TOGETHER and all(int(row[_DUE] or 0) <= now for row in rows):
+            self._known.looked(to, {_number(row) for row in rows})
+        else:
+            self._known.doubt(to)
+        if len(rows) == TOGETHER:
+            (rows,) = await space.look(open_in(to, now, TOGETHER))
+            if rows:
+                self._again.add(to)
+                (first,) = await space.look(waits(to, now, rows))
+                rows = sorted([*rows, *first], key=_number)
+        held = behind(rows, now)
+        kept = True if held is None else await self._write(to, held)
+        if kept is None:
+            self._again.discard(to)
+        return ready(rows, now) if kept else ()
 
     def _fails(self) -> None:
-        self._trouble = True
+        self._trouble = self._sweep = True
         self._woken.set()
 
-    async def _sender(self, letters: list[Waiting]) -> bool:
-        """One sender's letters, each after the one before it is committed. Those behind a fault wait with it. Whether
-        their actor is another node's.
-        """
-        for mail in letters:
-            went = False if self._stopping else await self._one(mail)
-            if not went:
-                return went is None
-        return False
+    # --- one sender's -------------------------------------------------------------------------------
 
-    async def _one(self, mail: Waiting) -> bool | None:
-        """One letter: its turn is committed and took it away, or it was given another time. False: it stays first. None:
-        its actor is another node's.
+    async def _sender(self, letters: Sequence[Waiting]) -> bool | None:
+        """One sender's letters, in order. True: all went, or were parked. False: the rest waits with one that did not.
+        None: their actor is another node's.
         """
+        opened = deque((mail, self._opened(mail)) for mail in letters)
+        while opened and not self._stopping:
+            first = opened[0][1]
+            if isinstance(first, Exception):
+                told: Sequence[BaseException | None] = (first,)
+            else:
+                told = await handed(_together(each for _, each in opened))
+            for fault in told:
+                if isinstance(fault, Behind):
+                    break  # what is before it was parked: it goes next
+                went = await self._went(opened.popleft()[0], fault)
+                if not went:
+                    return went
+        return not opened
+
+    def _opened(self, mail: Waiting) -> Opened | Exception:
         try:
-            await self._deliver(mail)
+            return self._open(mail)
+        except Exception as fault:  # noqa: BLE001 - the door: whatever one letter is, the others are carried
+            return fault
+
+    async def _went(self, mail: Waiting, fault: BaseException | None) -> bool | None:
+        """What becomes of one letter. True: its turn is committed and took it away, or it is parked. False: it was given
+        another time, and stays first. None: its actor is another node's.
+        """
+        if fault is None:
             return True
-        except OwnedElsewhere:
-            return None  # its owner delivers it
-        except AlreadyDone:
+        if isinstance(fault, OwnedElsewhere):
+            return None
+        if isinstance(fault, AlreadyDone):
             return await self._write(mail.to, Remove(MAIL, keys=[(mail.n,)]))
-        except TurnFailed as fault:
-            if not isinstance(fault, ParseFailed | UnknownCall):
-                return True  # the verdict is committed, and is the poster's to read
-            return await self._write(mail.to, failed(mail, self._clock.now(), str(fault), hopeless=True))
-        except Exception as fault:  # noqa: BLE001 - the door: whatever one letter's turn raises, the others are carried
-            if self._stopping:
-                return False  # it is as it was, and the next life's
-            hopeless = isinstance(fault, CallerError) and not isinstance(fault, NotFound)
-            why = says(fault) if isinstance(fault, OnefoldError) else f"{type(fault).__name__}: {says(fault)}"
-            log.warning("the letter %s for %s %s: %s", mail.event[2:], mail.to.kind, mail.to.key, why)
-            kept = await self._write(mail.to, failed(mail, self._clock.now(), why, hopeless=hopeless))
-            return kept and hopeless
+        if self._stopping:
+            return False  # it is as it was, and the next life's
+        if not isinstance(fault, Exception):
+            raise fault
+        hopeless = isinstance(fault, TurnFailed) or (isinstance(fault, CallerError) and not isinstance(fault, NotFound))
+        why = says(fault) if isinstance(fault, OnefoldError) else f"{type(fault).__name__}: {says(fault)}"
+        log.warning("the letter %s for %s %s: %s", mail.event[2:], mail.to.kind, mail.to.key, why)
+        kept = await self._write(mail.to, failed(mail, self._clock.now(), why, hopeless=hopeless))
+        return kept and hopeless
 
     async def _write(self, to: ActorId, write: Write) -> bool | None:
         """Whether it was written. None: the box is another node's."""
@@ -286,6 +366,18 @@ class Postman:
         else:
             self._fails()
         return done
+
+
+def _together(opened: Iterable[Opened | Exception]) -> list[Opened]:
+    """Of the next letters of a sender those that may go at once: one by itself, or all before the next such one."""
+    run: list[Opened] = []
+    for each in opened:
+        if isinstance(each, Exception) or (each.alone and run):
+            break
+        run.append(each)
+        if each.alone:
+            break
+    return run
 
 
 def _number(row: Row) -> int:

@@ -15,13 +15,14 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
-from onefold.fleet.mailbox import MAIL, letter, posting
+from onefold.fleet.mailbox import MAIL, letter
 from onefold.fleet.ownership import NodeRow
 from onefold.fleet.wire import Answer, Sent
 from onefold.host.clock import Clock
 from onefold.host.connection import Ambiguous, NotReached
 from onefold.host.deciding import Deciding
 from onefold.host.lease import PART
+from onefold.host.letterbox import Letterbox
 from onefold.host.membership import Membership
 from onefold.host.peers import Peers
 from onefold.kernel.blob import pointed
@@ -29,7 +30,7 @@ from onefold.kernel.module import Module
 from onefold.kernel.tables import ACTOR, TURN
 from onefold.node.node import Decide, Node
 from onefold.node.waking import row_of
-from onefold.store.contract import Done, Query, Refused, Space
+from onefold.store.contract import Query, Space
 from onefold.terms.codec import parse
 from onefold.terms.errors import AlreadyDone, BadArguments, OnefoldError, OutcomeUnknown, OwnedElsewhere, UnknownName
 from onefold.terms.ids import ActorId
@@ -55,6 +56,7 @@ class Router:
         clock: Clock,
         space_of: SpaceOf,
         fetch: Callable[[ActorId, bytes], Awaitable[bytes]],
+        letterbox: Letterbox,
     ) -> None:
         self._node = node
         self._membership = membership
@@ -62,10 +64,10 @@ class Router:
         self._clock = clock
         self._space_of = space_of
         self._fetch = fetch
+        self._letterbox = letterbox
         self._by_mail: Counter[ActorId] = Counter()  # turns of ours that are letters by now
         self._telling: set[asyncio.Task[None]] = set()
         self._newer: set[str] = set()  # kinds that this node's code is too old for, once it was said
-        self.posted: Callable[[ActorId], None] = lambda at: None
 
     async def fold(
         self,
@@ -261,12 +263,7 @@ class Router:
         space = await self._space_of("" if apart else sent.at.kind)
         slots = self._membership.standing.slots
         row = letter(space.mint(MAIL), sent.at, sent.event, sender, sent.body, self._clock.now(), slots)
-        outcome = await space.transact(posting(row, None if apart else sent.digest))
-        if isinstance(outcome, Refused):
-            raise outcome.error
-        if not isinstance(outcome, Done):
-            raise OutcomeUnknown(sent.event[2:])
-        self.posted(sent.at)
+        await self._letterbox.post(space, row, None if apart else sent.digest)
 
     def tell(self, peer: NodeRow | None) -> None:
         """Let the owner know that there is a letter. It would find it by itself, a little later."""

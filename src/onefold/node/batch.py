@@ -16,6 +16,7 @@ from onefold.kernel.alarm import Alarm
 from onefold.kernel.fold import Base, Folded, Outstanding
 from onefold.kernel.retain import freed
 from onefold.kernel.tables import ACTOR, ALARM, OWED, SENT, TURN
+from onefold.node.brought import Brought
 from onefold.node.owning import Hold, Owning
 from onefold.node.resident import Resident, Turn
 from onefold.store.contract import Answer, Append, Last, Put, Query, Refusal, Remove, Row, Table, Verb, Write
@@ -108,7 +109,7 @@ class Batch:
         if turn.removes is not None and turn.fault is None:
             self.removed.append((turn.removes,))
         if turn.takes is not None and turn.fault is None:
-            self._take(*turn.takes)
+            self._take(turn.takes)
         self.turns.append(turn)
 
     def join(self, turn: Turn, first: Turn) -> None:
@@ -118,11 +119,13 @@ class Batch:
         else:
             turn.first = first
             if turn.takes is not None:
-                self._take(*turn.takes)
+                self._take(turn.takes)
         self.turns.append(turn)
 
-    def _take(self, table: Table, key: Row) -> None:
-        self.taken.setdefault(table.name, (table, []))[1].append(key)
+    def _take(self, brought: Brought) -> None:
+        if brought.row is not None:
+            table, key = brought.row
+            self.taken.setdefault(table.name, (table, []))[1].append(key)
 
     # --- rows -------------------------------------------------------------------------------
 
@@ -137,7 +140,7 @@ class Batch:
         if turn.removes is not None:
             self.removed.append((turn.removes,))
         if turn.takes is not None:
-            self._take(*turn.takes)
+            self._take(turn.takes)
         if turn.change is not None:
             self.changed.append((turn.resident, turn.change))
         if folded.owed:

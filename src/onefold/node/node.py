@@ -25,13 +25,14 @@ from onefold.kernel.prune import Pruned
 from onefold.kernel.tables import ACTOR, TURN
 from onefold.kernel.words import Decision
 from onefold.node.batch import Beside
+from onefold.node.brought import Brought
 from onefold.node.home import Home, Kind, Opening
 from onefold.node.lane import Lane, Retaken
 from onefold.node.owning import Guard, Hold, Owning, of_actors
 from onefold.node.resident import Resident, Turn
 from onefold.node.told import UNHEARD, Told, on_ring, taken_back
 from onefold.node.waking import Waits, pruned, woken
-from onefold.store.contract import Query, Row, Space, Table
+from onefold.store.contract import Query, Row, Space
 from onefold.terms.errors import HostError, OutcomeUnknown, OwnedElsewhere, UnknownName
 from onefold.terms.ids import ActorId, principal_of
 from onefold.terms.instant import Instant
@@ -130,7 +131,7 @@ class Node:
         removes: int | None = None,
         change: Outstanding | None = None,
         reads: Codec[Any] | None = None,
-        takes: tuple[Table, Row] | None = None,
+        takes: Brought | None = None,
     ) -> Any:
         """Fold one thing; its reply, after the commit. `change` rides along, `takes` (what brought it) goes. `reads`: its codec.
 
@@ -206,9 +207,8 @@ class Node:
 
     async def disarm(self, at: ActorId) -> None:
         """Take a parked alarm away. The actor's next event arms it again if its wake is still due."""
-        resident = await self.activate(at)
+        resident, lane = await self.activate(at), await self.kind(at.kind).home.open()
         resident.failed_wake = None
-        lane = await self.kind(at.kind).home.open()
         future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         rings = [looked_at(row, self._now()) for row in resident.owed.values() if row.next_at is not None]
         # What is owed beside it still rings; the wake, which nobody sees any more, is not tried then.

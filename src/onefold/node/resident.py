@@ -18,8 +18,8 @@ from onefold.kernel.blob import Spiller, pointed
 from onefold.kernel.fold import Base, Folded, Outstanding
 from onefold.kernel.module import Module
 from onefold.kernel.words import Decision
+from onefold.node.brought import Brought
 from onefold.node.owning import Hold
-from onefold.store.contract import Row, Table
 from onefold.terms.errors import AlreadyDone, BadArguments, OnefoldError, StoreUnavailable
 from onefold.terms.ids import ActorId
 from onefold.terms.typed import Codec
@@ -98,7 +98,7 @@ class Turn:
     mints. decide: (state, now) to Decision, or None for rows without a fold. probe: whether the id may
     have been folded before. removes: the owed row that this confirms. change: the owed row after a try.
     alarm: the alarm row as a person wants it. reads: the codec of a reply that is not the module's own.
-    takes: a row that brought it, which goes with its commit, a repeat's too.
+    takes: what brought it, whose row goes with its commit, a repeat's too.
 
     folded, fault, stored (the first reply's bytes) or first (the turn of the same id in this batch):
     at most one is set, when the batch is decided.
@@ -136,14 +136,14 @@ class Turn:
         change: Outstanding | None = None,
         alarm: Alarm | None = None,
         reads: Codec[Any] | None = None,
-        takes: tuple[Table, Row] | None = None,
+        takes: Brought | None = None,
     ) -> None:
         self.resident = resident
         self.reads = reads
         self.takes = takes
         self.event = event
         self.digest = digest
-        self.decide = decide
+        self.decide = decide if takes is None else takes.handed(self, decide)
         self.future = future
         self.replies = replies
         self.probe = probe

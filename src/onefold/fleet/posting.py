@@ -1,0 +1,138 @@
+"""fleet.posting - letters into their boxes, many to a commit, each answered by itself.
+
+For: one question and one write for whoever posts in the same turn of the loop; what each came to. Pure.
+Never: lets one that is refused keep back another; counts a box whose numbers say that it cannot be full.
+Was wrong once: a body for each letter. Each asked whether its id was there, what its box began and ended with and
+who its actor was, while the insert meets the id by itself, and a box of two cannot be full.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from onefold.fleet import mailbox
+from onefold.fleet.mailbox import MAIL, Waiting, box_of, waiting
+from onefold.kernel.tables import ACTOR, TURN
+from onefold.store.contract import Append, Body, Done, Last, Query, Row
+from onefold.terms.errors import Busy, KeyConflict, OnefoldError
+from onefold.terms.ids import ActorId
+
+BOXES = 10_000
+_EVENT, _BODY = MAIL.at["event"], MAIL.at["body"]
+
+
+@dataclass(frozen=True, slots=True)
+class Post:
+    """A letter's row, and the digest of its turn's content, as a fold keeps it; None in a space without turns."""
+
+    row: Row
+    digest: bytes | None = None
+
+
+class Lowest:
+    """Numbers below which a box holds none, of boxes that were looked at. Numbers of one process only grow: a box whose
+    newest is near its lowest cannot be full. `shared`: other processes number letters too, and nothing is remembered.
+    """
+
+    def __init__(self, *, shared: bool = False, boxes: int = BOXES) -> None:
+        self._known: OrderedDict[ActorId, int] = OrderedDict()
+        self._shared = shared
+        self._boxes = boxes
+
+    def spare(self, to: ActorId, n: int) -> bool:
+        """Whether a box surely has room for the letter of this number."""
+        lowest = self._known.get(to)
+        return lowest is not None and n - lowest < mailbox.BOX_AT_MOST
+
+    def found(self, to: ActorId, n: int) -> None:
+        """This was the lowest."""
+        if not self._shared:
+            self._known[to] = n
+            self._known.move_to_end(to)
+            if len(self._known) > self._boxes:
+                self._known.popitem(last=False)
+
+
+Answers = list[OnefoldError | None]
+
+
+def posting(posts: Sequence[Post], lowest: Lowest | None = None) -> Body[Answers]:
+    """Put letters into their boxes, in this order; what refuses each. `came` has the rest.
+
+    KeyConflict for the id of a turn that the actor has had with other content; Busy where a box is full.
+    """
+    known = Lowest(shared=True) if lowest is None else lowest
+    letters = [waiting(post.row) for post in posts]
+
+    def body() -> Any:
+        refused: Answers = [None] * len(posts)
+        unsure: dict[ActorId, int] = {}
+        for mail in letters:
+            if not known.spare(mail.to, mail.n):
+                unsure.setdefault(mail.to, mail.n)
+        folds = [post.row[1:4] for post in posts if post.digest is not None]
+        ends = yield (
+            *((Query(ACTOR, on=("kind", "principal", "key"), keys=folds),) if folds else ()),
+            *(Query(MAIL, where=box_of(to), order=(by,), limit=1) for to in unsure for by in ("n", "-n")),
+        )
+        if folds:
+            if ends[0]:
+                yield from _turned(posts, ends[0], refused)
+            ends = ends[1:]
+        full: list[ActorId] = []
+        for (to, n), first, last in zip(unsure.items(), ends[::2], ends[1::2], strict=True):
+            known.found(to, int(first[0][0]) if first else n)
+            more = sum(mail.to == to for mail in letters)
+            # Both, since another node may have emptied the box between the two looks.
+            if first and last and int(last[0][0]) - int(first[0][0]) + more >= mailbox.BOX_AT_MOST:
+                full.append(to)
+        if full:
+            yield from _counted(posts, letters, full, refused)
+        rows = [post.row for post, fault in zip(posts, refused, strict=True) if fault is None]
+        return Last((Append(MAIL, rows, met="keep"),) if rows else (), refused)
+
+    return body
+
+
+def _turned(posts: Sequence[Post], actors: Sequence[Row], refused: Answers) -> Any:
+    """Refuse letters under the id of a turn that had other content."""
+    numbers = {row[1:4]: row[0] for row in actors}
+    ids = [(numbers.get(post.row[1:4]), post.row[_EVENT]) for post in posts]
+    (turns,) = yield (Query(TURN, on=("actor", "event"), keys=[id for id in ids if id[0] is not None]),)
+    digests = {(row[TURN.at["actor"]], row[TURN.at["event"]]): row[TURN.at["digest"]] for row in turns}
+    for at, (post, id) in enumerate(zip(posts, ids, strict=True)):
+        if post.digest is not None and digests.get(id, post.digest) != post.digest:
+            refused[at] = KeyConflict(str(post.row[_EVENT])[2:])
+
+
+def _counted(posts: Sequence[Post], letters: Sequence[Waiting], full: Sequence[ActorId], refused: Answers) -> Any:
+    """Refuse letters for which their box has no room. One that is in it already takes none."""
+    keys = [post.row[1:5] for post, mail in zip(posts, letters, strict=True) if mail.to in full]
+    met, *there = yield (
+        Query(MAIL, on=("kind", "principal", "key", "event"), keys=keys),
+        *(Query(MAIL, where=box_of(to), limit=mailbox.BOX_AT_MOST) for to in full),
+    )
+    known = {row[1:5] for row in met}
+    room = {to: mailbox.BOX_AT_MOST - len(rows) for to, rows in zip(full, there, strict=True)}
+    for at, (post, mail) in enumerate(zip(posts, letters, strict=True)):
+        if mail.to in room and post.row[1:5] not in known and refused[at] is None:
+            room[mail.to] -= 1
+            if room[mail.to] < 0:
+                refused[at] = Busy(f"the box of {mail.to.kind} {mail.to.key!r}", mailbox.BOX_AT_MOST)
+
+
+def came(posts: Sequence[Post], outcome: Done[Answers]) -> list[OnefoldError | bool]:
+    """What each came to: whether it was there already, or what refused it. KeyConflict for other content."""
+    met = iter(outcome.answers[0] if outcome.answers else ())
+    told: list[OnefoldError | bool] = []
+    for post, fault in zip(posts, outcome.value, strict=True):
+        if fault is not None:
+            told.append(fault)
+        elif (row := next(met)) is None:
+            told.append(False)
+        else:
+            told.append(row[_BODY] == post.row[_BODY] or KeyConflict(str(post.row[_EVENT])[2:]))
+    return told
