@@ -116,7 +116,7 @@ async def cells(side: Side) -> None:
         ({"program": 'greet(name="x")\nfail()'}, {}),
         ({}, {}),
     ):
-        await http(side, "POST", f"{room}/turns", sent, **headers)
+        await http(side, "POST", f"{room}/turns", sent, **headers)  # type: ignore[arg-type]
     for path in ("", "/fields/visits", "/fields/nothing"):
         await http(side, "GET", f"{room}{path}")
     await http(side, "PATCH", room, {"set": {"visits": 3}})

@@ -8,10 +8,12 @@ from pathlib import Path
 import pytest
 
 from onefold.host.receipts import Receipt
+from onefold.reflex import Reflexes
 from onefold.terms.ids import ActorId, run_id
 from tests.fleet.matrix import STORES, fleet_on, having
 from tests.fleet.nodes import Fleet, Node, until
 from tests.fleet.shared import PARTS, Ask, Fed, hears
+from tests.host.automated import Effect, reflex
 
 
 @pytest.fixture(params=STORES)
@@ -26,6 +28,21 @@ def pair(fleet: Fleet) -> tuple[Node, Node]:
     """Who has runs of `hears`, and the other one."""
     owner = having(fleet, "hears")[0]
     return owner, next(node for node in fleet.nodes.values() if node is not owner)
+
+
+async def test_a_set_that_was_loaded_through_one_node_is_the_set_of_all(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with fleet_on("sqlite", tmp_path, monkeypatch, Reflexes([], effects=[Effect()])) as fleet:
+        a, b = fleet.nodes.values()
+        for node in (a, b):
+            node.host._core.nudged.clear()  # told of nothing
+        for n, (loads, looks) in enumerate(((a, b), (b, a))):
+            await loads.app.reflexes.load([reflex(id=f"shop.n{n}")])
+            assert [row.id for row in await looks.app.reflexes.list()] == [f"shop.n{n}"]
+            assert f"shop.n{n}" in (await looks.app.reflexes.graph()).text
+            assert (await looks.app.reflexes.preview(f"shop.n{n}")).reflex == f"shop.n{n}"
+            assert (await looks.app.reflexes.fire(f"shop.n{n}")).id
 
 
 async def waiting(owner: Node) -> Receipt[int]:

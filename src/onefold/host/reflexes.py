@@ -98,12 +98,12 @@ class ReflexVerbs:
 
     async def reflex_draft(self, definition: Json, *, caller: Caller) -> Draft:
         """What is wrong with a definition, with its timer anchored to now. Arms nothing, writes nothing."""
-        engine = await self._reflexing.engine()
+        engine = await self._reflexing.current()
         return engine.draft(definition, self._now(), _whose(caller))
 
     async def reflexes_list(self, *, caller: Caller) -> list[ReflexRow]:
         """The loaded reflexes that the caller may see, by id."""
-        engine = await self._reflexing.engine()
+        engine = await self._reflexing.current()
         return await engine.reflexes(_whose(caller))
 
     async def reflex_show(self, id: str, *, caller: Caller) -> ReflexRow:
@@ -138,7 +138,7 @@ class ReflexVerbs:
 
     async def reflex_schema(self, *, caller: Caller) -> dict[str, Json]:
         """JSON Schema of what a draft of the caller's may say."""
-        return (await self._reflexing.engine()).schema(caller.principal)
+        return (await self._reflexing.current()).schema(caller.principal)
 
     async def reflex_fire(self, id: str, *, input: Json = None, by: str | None = None, caller: Caller) -> Fired:
         """A person's fact, aimed at one reflex of their own principal, armed or not.
@@ -194,12 +194,12 @@ class ReflexVerbs:
 
     async def reflex_overdue(self, *, caller: Caller) -> list[Overdue]:
         """What should have happened by now and did not, the longest first."""
-        engine = await self._reflexing.engine()
+        engine = await self._reflexing.current()
         return await engine.overdue(self._now(), _whose(caller))
 
     async def reflex_idle(self, *, caller: Caller) -> list[TaskRow]:
         """Tasks that are due, and that no effect of this app takes."""
-        engine = await self._reflexing.engine()
+        engine = await self._reflexing.current()
         return await engine.idle(self._now(), _whose(caller))
 
     # --- inside -----------------------------------------------------------------------------------

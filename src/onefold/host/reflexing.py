@@ -8,6 +8,7 @@ Was wrong once: the set kept where it was loaded from. An app whose set had come
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime
@@ -53,6 +54,7 @@ class Reflexing:
         self._looked = -1  # the beat at which was looked for what is parked
         self._alerts = ReflexAlerts(core)
         self._telling = Round("onefold alerts of reflexes", self._tell)
+        self._taking_up = asyncio.Lock()
         self._catching_up = Round("onefold newer reflexes", self._catch_up)
         self._said: tuple[str, int] = ("", 0)
         core.nudged.append(self.look)
@@ -115,18 +117,28 @@ class Reflexing:
         """Another process may have loaded a newer set, or left a fact: only who holds the newest may match."""
         self._catching_up.begin()
 
+    async def current(self) -> Engine:
+        """As `engine`, with the set that was loaded last, through whichever node."""
+        if self._core.router is not None:
+            await self._take_up()
+        return await self.engine()
+
     async def _catch_up(self) -> bool:
+        await self._take_up()
+        self.wake()
+        return False
+
+    async def _take_up(self) -> None:
         from onefold.reflex.watch import generation_of, newest
 
         try:
-            (rows,) = await (await self.space()).look(newest())
-            held = None if self._engine is None else self._engine.loaded
-            if generation_of(rows) > (0 if held is None else held.generation):
-                await (await self.engine()).reload()
-            self.wake()
+            async with self._taking_up:
+                (rows,) = await (await self.space()).look(newest())
+                held = None if self._engine is None else self._engine.loaded
+                if generation_of(rows) > (0 if held is None else held.generation):
+                    await (await self.engine()).reload()
         except OnefoldError as fault:
             log.warning("the set that was loaded elsewhere could not be taken up: %s", fault)
-        return False
 
     def _made(self, space: AuthorSpace) -> Engine:
         from onefold.reflex.engine import Engine
@@ -152,7 +164,7 @@ class Reflexing:
         """The graph of the loaded reflexes of these principals; None is everybody's."""
         from onefold.reflex.graph import Graph
 
-        loaded = (await self.engine()).loaded
+        loaded = (await self.current()).loaded
         known = () if loaded is None else loaded.by_id.values()
         graph = Graph([one for one in known if principals is None or one.principal in principals], self._effects())
         return Drawn(graph.text(), graph.dot(), tuple(graph.findings()))
