@@ -38,6 +38,16 @@ def test_decisions_are_numbered_once() -> None:
     assert sorted(set(numbers)) == numbers
 
 
+def test_every_decision_stands_in_the_index_under_its_title() -> None:
+    index = (ROOT / "docs" / "adr" / "README.md").read_text(encoding="utf-8")
+    titles = {path: path.read_text(encoding="utf-8").partition("\n")[0] for path in ADRS}
+    wanted = {path: re.fullmatch(rf"# {path.name[:4]}: (.+)", title) for path, title in titles.items()}
+    assert [shown(path) for path, title in wanted.items() if title is None] == []
+    lines = [f"- [{path.name[:4]}]({path.name}): {title[1]}" for path, title in wanted.items() if title]
+    assert [line for line in lines if line not in index.splitlines()] == []
+    assert len(re.findall(r"^- \[", index, re.MULTILINE)) == len(lines)
+
+
 def test_the_changelog_opens_with_what_is_new() -> None:
     heads = re.findall(r"^## (.+)$", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), re.MULTILINE)
     assert heads
