@@ -183,6 +183,9 @@ class FakeHost(FakeReflexes):
         self._run(run_id, caller)
         return self.journals.get(run_id, [])
 
+    async def run_history(self, run_id: str, *, caller: Caller) -> tuple[list[JournalRow], dict[str, Any]]:
+        return await self.run_journal(run_id, caller=caller), {"run_id": run_id}
+
     async def run_send(self, run_id: str, event: str, body: Any, *, key: str | None = None, caller: Caller) -> Receipt:
         run = self._run(run_id, caller)
         self.acted.append(("send", run_id, event, body, key))

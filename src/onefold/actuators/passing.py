@@ -287,8 +287,13 @@ class Pass:
         else:
             new = [c for c in self.fresh if not c.done()]
             new = [c for c in new if c.id.partition("#")[0] == path] or new
-            found = told(new[0]) if new else "the function's end" if self.root.done() else "nothing of the kind"
+            found = told(new[0]) if new else self._end() if self.root.done() else "nothing of the kind"
         return Diverged(self.seen, told(expected), found)
+
+    def _end(self) -> str:
+        """The function's end for people; of what it raised the kind alone, for a message may hold anything."""
+        fault = None if self.root.cancelled() else self.root.exception()
+        return "the function's end" if fault is None else f"the function's end by {type(fault).__name__}"
 
     def end(self, outcome: PassEnded) -> None:
         """Settle how the pass ended, then let its tasks go."""

@@ -25,6 +25,7 @@ from onefold.cli.new import new
 from onefold.cli.options import JSON_META
 from onefold.cli.parked import parked
 from onefold.cli.reflexes import backfill, explain, fire, graph, preview, reflex_runs, release
+from onefold.cli.replay import replay
 from onefold.cli.runs import runs
 from onefold.cli.serve import serve
 from onefold.cli.sweep import prune, sweep
@@ -87,7 +88,24 @@ def root() -> None:
     """Work that was accepted survives; what is retried happens once."""
 
 
-COMMANDS = (new, dev, serve, check, call, runs, approve, parked, doctor, export, sweep, prune, timers, turn, fleet)
+COMMANDS = (
+    new,
+    dev,
+    serve,
+    check,
+    replay,
+    call,
+    runs,
+    approve,
+    parked,
+    doctor,
+    export,
+    sweep,
+    prune,
+    timers,
+    turn,
+    fleet,
+)
 REFLEXES = (preview, fire, explain, backfill, graph, reflex_runs, release)
 for command in (*COMMANDS, *REFLEXES):
     root.add_command(command)

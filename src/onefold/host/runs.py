@@ -19,6 +19,7 @@ from typing import Any
 
 from msgspec import Raw, structs
 
+from onefold.actuators.history import history_of
 from onefold.actuators.journal import rows
 from onefold.actuators.receipt import Picture, Receipt, Trouble, picture, receipt_of
 from onefold.actuators.state import Journal, State
@@ -129,13 +130,21 @@ class RunVerbs(StartVerbs):
 
     async def run_journal(self, run_id: str, *, caller: Caller) -> list[JournalRow]:
         """What the run has done, in the order in which it was committed. Raises: NotFound."""
+        return _rows(await self._taken(run_id, caller))
+
+    async def run_history(self, run_id: str, *, caller: Caller) -> tuple[list[JournalRow], dict[str, Any]]:
+        """The same, and what a replay needs beside it (see `actuators.history`)."""
+        state = await self._taken(run_id, caller)
+        return _rows(state), history_of(state)
+
+    async def _taken(self, run_id: str, caller: Caller) -> State:
+        """A run with the long values that its rows only point at."""
         at = await self._actor(run_id, caller)
         state: State = await self._core.node.read(at)
         entries = [await self._core.whole(at, entry) for entry in state.journal]
-        return [
-            JournalRow(seq, row.path, row.step, row.kind, row.attempt, moment(row.at), row.result, row.error)
-            for seq, row in enumerate(rows(structs.replace(state, journal=Journal(entries, len(entries)))), 1)
-        ]
+        kept = tuple([await self._core.whole(at, one) for one in state.kept])
+        state = await self._core.whole(at, state)
+        return structs.replace(state, journal=Journal(entries, len(entries)), kept=kept)
 
     # --- telling ----------------------------------------------------------------------------
 
@@ -314,3 +323,10 @@ def _position(after: str | None) -> tuple[int, str] | None:
     if not _MOMENT.fullmatch(started):
         raise NotFound("page", after, FIRST_PAGE)  # not the first page: whoever follows `next` would go in circles
     return int(started), run
+
+
+def _rows(state: State) -> list[JournalRow]:
+    return [
+        JournalRow(seq, row.path, row.step, row.kind, row.attempt, moment(row.at), row.result, row.error)
+        for seq, row in enumerate(rows(state), 1)
+    ]

@@ -66,6 +66,8 @@ def operation(
     return told
 
 
+_JOURNAL = page_of(ref("schemas", "JournalRow"))
+_JOURNAL["properties"]["history"] = {"type": "object", "description": "What `onefold replay` needs beside the items."}
 _LIMIT, _AFTER = ref("parameters", "Limit"), ref("parameters", "After")
 _RECEIPT: Final = ref("schemas", "Receipt")
 _EMPTY: Final = {"type": "object", "additionalProperties": False}
@@ -123,7 +125,7 @@ def _looking_at_runs() -> dict[str, Any]:
                 "get_journal",
                 "runs",
                 "Every act of a run.",
-                page_of(ref("schemas", "JournalRow")),
+                _JOURNAL,
                 parameters=path_of("id"),
                 refused=("422",),
             )

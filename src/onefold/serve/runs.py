@@ -77,8 +77,8 @@ class Runs:
 
     async def journal(self, ask: Ask) -> Answer:
         ask.queries()
-        rows = await self.host.run_journal(ask.params["id"], caller=ask.caller)
-        return answer({"items": [journal_row(row) for row in rows], "next": None})
+        rows, history = await self.host.run_history(ask.params["id"], caller=ask.caller)
+        return answer({"items": [journal_row(row) for row in rows], "next": None, "history": history})
 
     async def send(self, ask: Ask) -> Answer:
         key = ask.key()

@@ -31,9 +31,9 @@ __tracebackhide__ = True  # a failing test shows the test's own lines
 DOWN_MS = 5_000
 """How long a process that was killed is away: longer than a row on its way may stay unnoticed."""
 READS = frozenset(
-    "actors alarm approvals_list blobs_get ended facts facts_list history link_page parked_list read read_json ready "
+    "actors alarm approvals_list blobs_get ended export facts facts_list history link_page parked_list read read_json ready "
     "receipt cells.get cells.list cells.read reflex_draft reflex_explain reflex_graph reflex_idle reflex_overdue reflex_preview reflex_run reflex_runs "
-    "reflex_schema reflex_show reflex_tasks reflexes_list run_journal runs_list space table_rows tables".split()
+    "reflex_schema reflex_show reflex_tasks reflexes_list run_history run_journal runs_list space table_rows tables".split()
 )
 AGAIN = READS | frozenset(
     "approvals_decide blobs_put cells.evict cells.let_go cells.spawn cells.take deliver deliver_raw fact_release fork link_decide prune prune_named reflex_backfill "

@@ -12,13 +12,11 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any
 
-from onefold.actuators.calls import Known, StepCall
 from onefold.actuators.carried import Diverged, PassEnded, Raised, Returned
 from onefold.actuators.declare import Actuator
-from onefold.actuators.executing import Actor, Execution, kept_aside
-from onefold.actuators.parts import Wait
-from onefold.actuators.passing import told
-from onefold.actuators.state import GOING, State
+from onefold.actuators.executing import Actor, kept_aside
+from onefold.actuators.replay import Noting, Replay
+from onefold.actuators.state import GOING
 from onefold.actuators.words import ENTRIES, Fact
 from onefold.kernel.blob import note
 
@@ -28,22 +26,7 @@ async def run_pass(actor: Actor, actuator: Actuator[Any, Any]) -> PassEnded:
     return await Replayed(actor, actuator, await kept_aside(actor)).whole()
 
 
-class _Noting(Execution):
-    """An execution that keeps what was called: id to how it is told, and its digest."""
-
-    def __init__(self, actor: Actor, actuator: Actuator[Any, Any], known: dict[bytes, bytes]) -> None:
-        super().__init__(actor, actuator, known)
-        self.made: dict[str, tuple[str, str]] = {}
-        add = self.home.add
-
-        def noted(call: Known) -> None:
-            self.made[call.id] = (told(call), call.digest)
-            add(call)
-
-        self.home.add = noted  # type: ignore[method-assign]
-
-
-class Replayed(_Noting):
+class Replayed(Noting):
     """The pass itself."""
 
     def __init__(self, actor: Actor, actuator: Actuator[Any, Any], known: dict[bytes, bytes]) -> None:
@@ -90,61 +73,6 @@ class Replayed(_Noting):
             self._found = found
             if self.home.outcome is None:
                 self.home.end(found)
-
-
-class Replay(_Noting):
-    """The same function from its top, over what was journaled. It starts nothing."""
-
-    def __init__(self, state: State, actuator: Actuator[Any, Any], known: dict[bytes, bytes]) -> None:
-        super().__init__(_Looking(state), actuator, known)
-        self.blocked: asyncio.Future[None] = self.host.create_future()
-
-    def begin_whole(self) -> None:
-        """Until every task is blocked; with a thread, `blocked` says when."""
-        self._launch(self._arguments())
-        self._advance()
-
-    def _advance(self) -> None:
-        super()._advance()
-        if not self.home.away and not self.blocked.done():
-            self.blocked.set_result(None)
-
-    def leave(self) -> None:
-        """Let its tasks go."""
-        self.own.close()
-        self.home.stop()
-        if self.crossing is not None:
-            self.crossing.close()
-
-    def begin(self, call: StepCall, attempt: int) -> None:
-        """The pass itself does."""
-
-    def abandon(self, call: StepCall) -> None:
-        """There is nothing to abandon."""
-
-    def register(self, waits: tuple[Wait, ...], released: tuple[str, ...], unread: tuple[str, ...]) -> None:
-        """The pass itself does."""
-
-
-class _Looking:
-    """An actor that only shows its state."""
-
-    stand_in = None
-
-    def __init__(self, state: State) -> None:
-        self.state = state
-
-    def watch(self, callback: Any, /) -> Any:
-        return lambda: None
-
-    async def fold(self, event: Any, id: str, /) -> Any:
-        raise AssertionError("a replay folds nothing")
-
-    async def blob(self, digest: bytes, /) -> bytes:
-        raise AssertionError("a replay asks nobody: the pass knows every value")
-
-    async def author(self, step: Any, event_of: Any, /, *, id: str, budget_ms: int) -> Any:
-        raise AssertionError("a replay writes nothing")
 
 
 def _differing(seen: int, made: dict[str, tuple[str, str]], again: dict[str, tuple[str, str]]) -> Diverged | None:
