@@ -248,7 +248,8 @@ async def test_a_process_that_closes_with_unsettled_letters_says_so(caplog: pyte
     caplog.set_level(logging.WARNING, "onefold")
     async with onefold.App(Slow, store="memory:") as app:
         Ring[str](2).put("a")
-        await app.cell(Slow, "one").post("stay()\nstay()", key="k")
+        for key in ("k", "l"):
+            await app.cell(Slow, "one").post("stay()\nstay()", key=key)
         while not app.host.cells.held():  # noqa: ASYNC110 - a program runs in a thread, and tells nobody that it began
             await asyncio.sleep(0.001)
         asyncio.get_running_loop().call_later(0.05, GATE.set)
@@ -256,7 +257,7 @@ async def test_a_process_that_closes_with_unsettled_letters_says_so(caplog: pyte
         (
             "onefold.mail",
             "WARNING",
-            "1 boxes were not emptied: their letters are for the next life",
+            "1 letters were not delivered: they are in their boxes, for the next life",
         ),
         ("onefold.host", "ERROR", "a ring of this process has 1 letters that nobody settled or forwarded"),
     ]

@@ -21,8 +21,13 @@ class Known:
     def __init__(self, boxes: int, letters: int) -> None:
         self._boxes: OrderedDict[ActorId, deque[Waiting]] = OrderedDict()
         self._at_most = boxes
-        self._letters = letters
+        self._room = letters
         self._held = 0
+
+    @property
+    def letters(self) -> int:
+        """How many are here that nobody has in hand."""
+        return self._held
 
     def begin(self, to: ActorId) -> None:
         """Its box is about to be looked at: what is posted from now on is kept here."""
@@ -43,7 +48,7 @@ class Known:
         letters = self._boxes.get(mail.to)
         if letters is None:
             return
-        if self._held >= self._letters:
+        if self._held >= self._room:
             self.doubt(mail.to)
         else:
             letters.append(mail)

@@ -69,5 +69,11 @@ async def handed(opened: Sequence[Opened]) -> Sequence[BaseException | None]:
     for each in opened:
         before, turn = each.turn(before)
         turns.append(turn)
-    told = await asyncio.gather(*turns, return_exceptions=True)
-    return [each if isinstance(each, BaseException) else None for each in told]
+    if len(turns) > 1:
+        told = await asyncio.gather(*turns, return_exceptions=True)
+        return [each if isinstance(each, BaseException) else None for each in told]
+    try:
+        await turns[0]
+    except Exception as fault:  # noqa: BLE001 - the door: it is told, as it is of many
+        return [fault]
+    return [None]

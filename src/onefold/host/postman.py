@@ -98,6 +98,7 @@ class Postman:
         self._sweep = True  # the next look is for boxes, too, not for the next instant alone
         self.next_due: int | None = None  # when the rows are looked at again, in ms
         self._stopping = False
+        self._left = 0  # letters that a stop kept from going
         self._trouble = False  # the store failed: the next look is a while from now
 
     def start(self) -> None:
@@ -116,14 +117,19 @@ class Postman:
             self._known.doubt(to)
         else:
             self._known.told(mail)
-        if to in self._working:
-            self._again.add(to)
+        if to in self._working or self._at_once:
+            self._begin(to)
         elif to not in self._called:
             if isinstance(self.ring.put(to), Taken):
                 self._called.add(to)
             else:
                 self._known.doubt(to)
                 self.look()
+
+    @property
+    def _at_once(self) -> bool:
+        """Whether a box is worked at before anybody else has his turn of the loop: its turn shares the next commit."""
+        return bool(self._tasks) and not self._shared and len(self._working) < WORKED and not self.ring.letters
 
     @property
     def idle(self) -> bool:
@@ -157,8 +163,9 @@ class Postman:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, *self._working.values(), return_exceptions=True)
-        if left := self.ring.drop():
-            log.warning("%d boxes were not emptied: their letters are for the next life", left)
+        self.ring.drop()
+        if left := self._left + self._known.letters:
+            log.warning("%d letters were not delivered: they are in their boxes, for the next life", left)
 
     # --- what was given up on -----------------------------------------------------------------------
 
@@ -249,7 +256,8 @@ class Postman:
         try:
             while to in self._again and not self._trouble and not self._stopping:
                 self._again.discard(to)
-                went = await asyncio.gather(*(self._sender(letters) for letters in await self._next(to)))
+                senders = [self._sender(letters) for letters in await self._next(to)]
+                went = [await senders[0]] if len(senders) == 1 else await asyncio.gather(*senders)
                 if None in went:  # its owner delivers them
                     self._again.discard(to)
                 elif False in went:
@@ -312,8 +320,13 @@ class Postman:
                     break  # what is before it was parked: it goes next
                 went = await self._went(opened.popleft()[0], fault)
                 if not went:
+                    self._leaves(1 + len(opened))
                     return went
+        self._leaves(len(opened))
         return not opened
+
+    def _leaves(self, letters: int) -> None:
+        self._left += letters if self._stopping else 0
 
     def _opened(self, mail: Waiting) -> Opened | Exception:
         try:
