@@ -21,7 +21,7 @@ from onefold.store.contract import (
     Table,
     View,
 )
-from onefold.store.schema import Applied, check, check_names, checksum, missing
+from onefold.store.schema import Applied, check, check_names, checksum, missing, still_to_run
 from onefold.store.sqlite import SqliteWorld
 from onefold.terms.errors import LoadRefused, StoreTooNew
 from onefold.testing.store_suite.tables import REIGN, SHARED
@@ -57,6 +57,18 @@ def test_older_code_may_go_on_beside_what_says_so(oldest: int, may: bool) -> Non
         with pytest.raises(StoreTooNew) as refused:
             missing(SCHEMA, applied, "main")
         assert (refused.value.found, refused.value.known) == (2, 1)
+
+
+def test_an_authors_statements_run_once_and_in_order() -> None:
+    first = still_to_run(["create a", "create b"], [], "shop")
+    assert [(one.number, one.sql) for one in first] == [(1, "create a"), (2, "create b")]
+    ran = [one.checksum for one in first]
+    assert [(one.number, one.sql) for one in still_to_run(["create a", "create b", "alter a"], ran, "shop")] == [
+        (3, "alter a")
+    ]
+    assert still_to_run(["create a"], ran, "shop") == []  # older code, beside a newer file
+    with pytest.raises(LoadRefused, match="migration 2 of shop: it was changed after it ran"):
+        still_to_run(["create a", "create c"], ran, "shop")
 
 
 def test_a_changed_migration_is_named() -> None:

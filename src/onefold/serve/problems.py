@@ -93,7 +93,10 @@ class OriginRefused(CallerError):
 
     def __init__(self, origin: str) -> None:
         self.origin = origin
-        super().__init__(f"Requests from pages of {origin[:100]!r} are not taken, so nothing was done.")
+        super().__init__(
+            f"Requests from pages of {origin[:100]!r} are not taken, so nothing was done. "
+            "Send it from that page's own server, or set `public_url` to the address the page has."
+        )
 
 
 class Unexpected(Broken):

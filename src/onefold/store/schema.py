@@ -1,7 +1,7 @@
 """store.schema - which migrations a store still needs, and whether this code may use it at all.
 
 For: the canonical rendering and checksum of a migration, the check that declarations and
-migrations agree, the decision what to apply.
+migrations agree, the decision what to apply; the same decision on an author's own statements.
 Never: renders SQL; touches a database. Pure.
 Was wrong once: checksums over rendered SQL. A store that rendered an index better refused
 every database written before.
@@ -50,6 +50,31 @@ def missing(schema: Schema, applied: Iterable[Applied], space: str) -> list[Migr
             raise LoadRefused([Finding(where, "it was changed after it was applied; add a new migration instead")])
     newest = max(before, default=0)
     return [m for m in schema.migrations if m.number > newest]
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """One statement of an author's migrations, which stand in the order in which they run."""
+
+    number: int
+    sql: str
+    checksum: str
+
+
+def still_to_run(statements: Sequence[str], ran: Sequence[str], space: str) -> list[Written]:
+    """The statements of an author that did not run yet, behind those that did. `ran`: the checksums of these, in order.
+
+    Raises: LoadRefused for one that reads otherwise than when it ran.
+    """
+    all_of_them = [
+        Written(number, sql, hashlib.sha256(sql.encode()).hexdigest()[:32])
+        for number, sql in enumerate(statements, start=1)
+    ]
+    for one, before in zip(all_of_them, ran, strict=False):
+        if one.checksum != before:
+            where = f"migration {one.number} of {space}"
+            raise LoadRefused([Finding(where, "it was changed after it ran; add a new one behind it instead")])
+    return all_of_them[len(ran) :]
 
 
 def check(schema: Schema) -> None:

@@ -11,7 +11,6 @@ and for those after it.
 from __future__ import annotations
 
 import asyncio
-import hashlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
@@ -24,6 +23,7 @@ from onefold.store.postgres.export import exported
 from onefold.store.postgres.handle import Handle, shown
 from onefold.store.postgres.home import Home, looked_for, made
 from onefold.store.postgres.wire import Gone, Statement, Stopped, Wire
+from onefold.store.schema import still_to_run
 from onefold.store.worker import Worker, heard
 from onefold.terms.errors import BadStatement, Finding, LoadRefused, NotFound, StepFenced, StoreUnavailable
 
@@ -81,25 +81,20 @@ class Door:
         """Run each of `statements` once, in order, all in one commit. Raises: LoadRefused, StoreUnavailable."""
         if not statements:
             return
-        digests = [hashlib.sha256(s.encode()).hexdigest()[:32] for s in statements]
         async with self._lent() as wire:
             asked = f"select checksum from {self._home.migrations} where space=$1::text order by number"
             done = [d for (d,) in await self._rows(wire, asked, self._space)]
-        for number, (was, now) in enumerate(zip(done, digests, strict=False), start=1):
-            if was != now:
-                where = f"migration {number} of {self._space}"
-                raise LoadRefused([Finding(where, "it was changed after it ran; add a new one behind it instead")])
-        todo = list(enumerate(zip(statements, digests, strict=True), start=1))[len(done) :]
+        todo = still_to_run(statements, done, self._space)
         if not todo:
             return
 
         def run(tx: Tx) -> None:
-            for _, (statement, _digest) in todo:
-                tx.execute(statement)
+            for one in todo:
+                tx.execute(one.sql)
 
         async def note(wire: Wire, _: None) -> None:
             text = f"insert into {self._home.migrations} values($1::text,$2::int4,$3::text)".encode()
-            lines = [[self._space.encode(), small(number), digest.encode()] for number, (_, digest) in todo]
+            lines = [[self._space.encode(), small(one.number), one.checksum.encode()] for one in todo]
             await wire.send([*[Statement(text, line) for line in lines], Statement(b"commit")])
 
         try:

@@ -10,7 +10,6 @@ rollback` ended everybody's transaction.
 from __future__ import annotations
 
 import asyncio
-import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
@@ -19,6 +18,7 @@ from typing import Any, TypeVar
 import apsw
 
 from onefold.store.contract import Tx
+from onefold.store.schema import still_to_run
 from onefold.store.sqlite.connect import BUSY_TRIES, unusable
 from onefold.store.sqlite.handle import Handle, reserved_schema
 from onefold.store.sqlite.law import SEARCHING, Law, guarded_format, guarded_search, reserved
@@ -97,27 +97,21 @@ class Door:
 
     async def migrate(self, statements: Sequence[str]) -> None:
         """Run each of `statements` once, in order, all in one commit. Raises: LoadRefused, BadStatement."""
-        digests = [hashlib.sha256(s.encode()).hexdigest()[:32] for s in statements]
         with self._guarded():
             conn = self._open()
             conn.execute(_MIGRATIONS)
             self._baseline = reserved_schema(conn)
             done = [d for (d,) in conn.execute("select checksum from _onefold__author order by number")]
-        for number, (was, now) in enumerate(zip(done, digests, strict=False), start=1):
-            if was != now:
-                where = f"migration {number} of {self._space}"
-                raise LoadRefused([Finding(where, "it was changed after it ran; add a new one behind it instead")])
-        todo = list(enumerate(zip(statements, digests, strict=True), start=1))[len(done) :]
+        todo = still_to_run(statements, done, self._space)
         if not todo:
             return
 
         def run(tx: Tx) -> None:
-            for _, (statement, _digest) in todo:
-                tx.execute(statement)
+            for one in todo:
+                tx.execute(one.sql)
 
         def note(conn: apsw.Connection, _: None) -> None:
-            rows = [(number, digest) for number, (_, digest) in todo]
-            conn.executemany("insert into _onefold__author values(?,?)", rows)
+            conn.executemany("insert into _onefold__author values(?,?)", [(one.number, one.checksum) for one in todo])
             conn.execute("commit")
 
         try:
