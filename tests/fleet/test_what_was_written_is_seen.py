@@ -11,8 +11,9 @@ from onefold.host.receipts import Receipt
 from onefold.reflex import Reflexes
 from onefold.terms.ids import ActorId, run_id
 from tests.fleet.matrix import STORES, fleet_on, having
-from tests.fleet.nodes import Fleet, Node, until
+from tests.fleet.nodes import Fleet, Node, a_key, until
 from tests.fleet.shared import PARTS, Ask, Fed, hears
+from tests.guarantees.shop import Deposit, bank
 from tests.host.automated import Effect, reflex
 
 
@@ -43,6 +44,22 @@ async def test_a_set_that_was_loaded_through_one_node_is_the_set_of_all(
             assert f"shop.n{n}" in (await looks.app.reflexes.graph()).text
             assert (await looks.app.reflexes.preview(f"shop.n{n}")).reflex == f"shop.n{n}"
             assert (await looks.app.reflexes.fire(f"shop.n{n}")).id
+
+
+async def test_whoever_was_taken_from_shows_what_the_next_owner_wrote(fleet: Fleet) -> None:
+    for owner, other in (nodes := list(fleet.nodes.values()), nodes[::-1]):
+        owner.part.membership.nudge = lambda: None  # type: ignore[method-assign]  # it looks when it must, and no sooner
+        for n, verb in enumerate((other.app.fleet.seize, other.app.fleet.claim)):
+            key = a_key(owner, "bank", of=f"taken{n}")
+            name = f"bank/{key}" if n else owner.part.membership.standing.name_of(ActorId("bank", None, key))
+            await owner.app.deliver(bank, Deposit("d", key, 1))
+            epoch = (await verb(name)).epoch  # type: ignore[union-attr]
+            await other.app.deliver(bank, Deposit("e", key, 1))
+            assert (await owner.app.read(bank, key)).balance == 2
+            await other.app.fleet.release(name, epoch=epoch)
+            if n:
+                await owner.app.deliver(bank, Deposit("f", key, 1))
+                assert (await other.app.read(bank, key)).balance == 3
 
 
 async def waiting(owner: Node) -> Receipt[int]:

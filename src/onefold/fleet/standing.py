@@ -45,6 +45,7 @@ class Standing:
         self._holds: dict[str, Hold] = {}
         self._single: dict[str, OwnerRow] = {}  # actors that are owned by their own name
         self.spread: frozenset[str] = frozenset()  # all names that are spread over the fleet
+        self.unheard: set[str] = set()  # names that were just taken from one who has not heard of it: not held yet
 
     # --- as the node asks -------------------------------------------------------------------------
 
@@ -197,6 +198,11 @@ class Standing:
         """The nodes are these now."""
         self.seen = Seen(nodes, self.seen.owners, self.seen.leases, max(now, self.seen.now))
 
+    def take_from(self, name: str) -> None:
+        """It is not this node's from now on, until the rows are looked at again."""
+        self.unheard.add(name)
+        self._drop(name)
+
     def leave(self, names: Iterable[str]) -> list[Hold]:
         """Take nothing new for these: they are about to be another's."""
         holds = [hold for name in names if (hold := self._holds.get(name)) is not None and not hold.over]
@@ -206,7 +212,7 @@ class Standing:
 
     def _learn(self, row: OwnerRow) -> bool:
         hold = self._holds.get(row.name)
-        if not row.belongs(self.me):
+        if not row.belongs(self.me) or row.name in self.unheard:
             self._drop(row.name)
             return False
         if hold is not None and hold.epoch == row.epoch and not hold.over:

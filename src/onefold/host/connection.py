@@ -45,7 +45,7 @@ class Connection(asyncio.Protocol):
 
     def __init__(self) -> None:
         self.over = False
-        self.status = 0  # of the answer before
+        self.status = 0  # of the answer to the last request; 0 where there was none
         self._transport: asyncio.Transport | None = None
         self._parser: httptools.HttpResponseParser | None = None
         self._heard: Heard = lambda n, told: None
@@ -70,7 +70,7 @@ class Connection(asyncio.Protocol):
         assert self._transport is not None
         loop = asyncio.get_running_loop()
         self._parser = httptools.HttpResponseParser(self)
-        self._heard, self._left, self._rest, self._size = heard, set(range(count)), b"", 0
+        self._heard, self._left, self._rest, self._size, self.status = heard, set(range(count)), b"", 0, 0
         self._ended = loop.create_future()
         late = loop.call_later(within_s, self.drop)
         self._transport.write(head + body)

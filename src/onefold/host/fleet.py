@@ -139,26 +139,42 @@ class Fleet:
     async def claim(self, name: str, *, lease: Any = None, caller: Caller) -> Claimed | HeldBy:
         """Own a slot, `slot/17`, or one actor, `Room/room-7`, that nobody alive owns."""
         row, slot, at = self._named(name, caller)
-        me, incarnation = self.membership.standing.me, self._incarnation()
-        told = await self.membership.transact(
-            claims.claiming(row, slot, me, _ms(lease), incarnation), f"the claim of {name}"
-        )
-        if isinstance(told, Claimed):
+        body = claims.claiming(row, slot, self.membership.standing.me, _ms(lease), self._incarnation())
+        return await self._taking(row, slot, at, body, f"the claim of {name}")  # type: ignore[no-any-return]
+
+    async def seize(self, name: str, *, lease: Any = None, caller: Caller) -> Seized | Free | Contended:
+        """Own it whoever owns it: that one's writes are refused from now on. It is told before this node takes a turn."""
+        row, slot, at = self._named(name, caller)
+        seen = await self._owner(row)
+        epoch = 0 if seen is None else seen.epoch
+        body = claims.seizing(row, slot, self.membership.standing.me, _ms(lease), epoch, self._incarnation())
+        return await self._taking(row, slot, at, body, f"the seizure of {name}")  # type: ignore[no-any-return]
+
+    async def _taking(self, row: str, slot: str | None, at: ActorId | None, body: Any, what: str) -> Any:
+        """Take a name. Who had it until now shows what is in its memory: it hears of this before a turn is taken here."""
+        standing = self.membership.standing
+        before = [await self._owner(name) for name in (row, slot) if name is not None]
+        standing.unheard.add(row)
+        try:
+            told = await self.membership.transact(body, what)
+            if isinstance(told, Claimed | Seized):
+                urls = {peer.url for one in before if one is not None and (peer := self._living(one)) is not None}
+                await asyncio.gather(*(self.peers.learns(url) for url in urls if url is not None))
+        finally:
+            standing.unheard.discard(row)
+        if isinstance(told, Claimed | Seized):
             await self._took(row, at)
         return told
 
-    async def seize(self, name: str, *, lease: Any = None, caller: Caller) -> Seized | Free | Contended:
-        """Own it whoever owns it: that one's writes are refused from now on; its reads, once it has heard of it."""
-        row, slot, at = self._named(name, caller)
-        me, incarnation = self.membership.standing.me, self._incarnation()
-        seen = await self._owner(row)
-        epoch = 0 if seen is None else seen.epoch
-        told = await self.membership.transact(
-            claims.seizing(row, slot, me, _ms(lease), epoch, incarnation), f"the seizure of {name}"
-        )
-        if isinstance(told, Seized):
-            await self._took(row, at)
-        return told
+    def _living(self, owner: OwnerRow) -> NodeRow | None:
+        """The other node that owns it, as far as is known to live."""
+        seen = self.membership.standing.seen
+        lives = seen.alive(owner.node, owner.incarnation) and not owner.belongs(self.membership.standing.me)
+        return seen.nodes[owner.node] if lives else None
+
+    async def learn(self) -> None:
+        """Learn who owns what by now."""
+        await self.membership.learn()
 
     async def renew(self, name: str, *, epoch: int, lease: Any = None, caller: Caller) -> Claimed | Fenced | Free:
         """Keep it for longer, from now."""
@@ -171,9 +187,14 @@ class Fleet:
         row, slot, _ = self._named(name, caller)
         me, incarnation = self.membership.standing.me, self._incarnation()
         body = claims.releasing(row, slot, me, epoch, incarnation)
-        told = await self.membership.transact(body, f"the release of {name}")
+        standing = self.membership.standing
+        standing.take_from(row)
+        try:
+            told = await self.membership.transact(body, f"the release of {name}")
+        finally:
+            standing.unheard.discard(row)
         self._singles.pop(row, None)
-        self.membership.nudge()
+        await self.membership.look()  # what is in memory of it may be old from now on
         return told
 
     async def guard(self, name: str, *, epoch: int, caller: Caller) -> Owner | Fenced | Free:

@@ -169,6 +169,10 @@ class Membership:
         """Look at the fleet's rows, and do what is this node's to do. Raises: StoreUnavailable."""
         await self._look(HAND_MS)
 
+    async def learn(self) -> None:
+        """Learn what the fleet's rows say, and do nothing about it. Raises: StoreUnavailable."""
+        self._learned(self.standing.look(seen(await (await self._space()).look(*looked()), self._clock.now())))
+
     async def refresh(self, at: ActorId) -> None:
         """Learn who has one actor now. What cannot be read is left to the next look.
 
@@ -185,7 +189,7 @@ class Membership:
             known = standing.seen.owners
             newer = [r for r in map(OwnerRow.of, rows) if r.name not in known or known[r.name].epoch < r.epoch]
             if any(row.belongs(standing.me) and row.name != own for row in newer):
-                self._learned(standing.look(seen(await space.look(*looked()), self._clock.now())))
+                await self.learn()
                 return
         except OnefoldError as fault:
             log.warning("who owns %s %s could not be read: %s", at.kind, at.key, fault)

@@ -22,8 +22,9 @@ from onefold.terms.codec import Json, canonical
 LINES = 16  # connections to one node
 READ_S = 35.0  # longer than a turn may take there
 NUDGE_S = 1.0
+LEARNED = b'{"learn":true}'  # a nudge that is answered once the node has learned who owns what
 WAITING = 10_000  # turns for one node; beyond it, it does not keep up
-UNSIGNED = 401
+DONE, UNSIGNED = 204, 401
 log = logging.getLogger("onefold.fleet")
 
 
@@ -55,6 +56,12 @@ class Peers:
         """Tell a node that something waits for it in the store. Whether it hears this matters to nobody."""
         with suppress(OSError, ValueError):
             await self._peer(url).post(NUDGE, b"{}", 0, lambda n, told: None, NUDGE_S)
+
+    async def learns(self, url: str) -> bool:
+        """Have a node learn who owns what now; whether it did."""
+        with suppress(OSError, ValueError):
+            return await self._peer(url).post(NUDGE, LEARNED, 0, lambda n, told: None, NUDGE_S) == DONE
+        return False
 
     async def close(self) -> None:
         for peer in self._peers.values():
@@ -94,12 +101,13 @@ class _Peer:
 
     async def post(
         self, path: str, body: bytes, count: int, heard: Callable[[int, Told], None], within_s: float
-    ) -> None:
-        """One request. Raises: OSError, ValueError, TimeoutError where no connection could be made."""
+    ) -> int:
+        """One request; the status of its answer, 0 without one. Raises: OSError, ValueError, TimeoutError where no connection could be made."""
         connection = await self._connected()
         try:
             await connection.send(request(self._url, path, self._sign(path, body), body), body, count, heard, within_s)
             self._answered(connection.status)
+            return connection.status
         finally:
             if connection.over:
                 self._all.discard(connection)

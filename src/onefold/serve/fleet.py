@@ -77,9 +77,11 @@ class Fleet:
         return Answer(200, line, (LINES, NO_STORE))
 
     async def nudge(self, ask: Ask) -> Answer:
-        """Look into the store: something of this node's is new there."""
-        await self._signed(ask, NUDGE)
+        """Look into the store: something of this node's is new there. With {"learn": true}, answered after that look."""
+        raw = await self._signed(ask, NUDGE)
         self._fleet.nudge()
+        if parse(raw, "a nudge") == {"learn": True}:
+            await self._fleet.learn()
         return Answer(204, b"", (NO_STORE,))
 
     async def show(self, ask: Ask) -> Answer:
