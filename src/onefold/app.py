@@ -49,9 +49,6 @@ R = TypeVar("R")
 V = TypeVar("V")
 C = TypeVar("C", bound="Cell")
 M = TypeVar("M", bound=Module[Any, Any, Any, Any, Any])
-Scope = Any
-Receive = Any
-Send = Any
 
 
 class _Opened:
@@ -143,7 +140,7 @@ class App:
 
     # --- serving ----------------------------------------------------------------------------
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         """ASGI. The lifespan opens and closes the app."""
         opened = self._opened
         if opened.door is None:
@@ -185,14 +182,17 @@ class App:
         *,
         key: str | None = None,
         delay: str | timedelta | None = None,
+        priority: int = 0,
     ) -> Receipt[O]:
-        """As soon as the run is committed; it begins then, or after `delay`.
+        """As soon as it is committed. It begins then, after `delay`, or once a limit lets it, higher priorities first.
 
         Raises, without a row: UnknownName, BadArguments, TypeError for another model's input, TooLarge, KeyConflict,
         AlreadyDone for a key whose run was swept.
         """
         host, after = self.host, 0 if delay is None else duration_ms(delay, what="delay")
-        started = await host.start_checked(actuator, input, key=key, caller=self.caller, after_ms=after)
+        started = await host.start_checked(
+            actuator, input, key=key, caller=self.caller, after_ms=after, priority=priority
+        )
         return held(started.receipt, host, self.caller, actuator)
 
     async def receipt(self, run_id: str) -> Receipt[Any]:
@@ -239,8 +239,8 @@ class App:
         intake: str | timedelta | None = None,
         dry_run: bool = False,
     ) -> Swept:
-        """Take away runs that ended, replies of modules given, reflex runs that settled and facts that were delivered so
-        long ago; by default as the settings say. A repeat still counts once, as AlreadyDone. dry_run: only count.
+        """Take away what ended, was given, settled or delivered so long ago; by default as the settings say. A repeat still
+        counts once, as AlreadyDone. dry_run: only count.
 
         Raises: BadArguments for what is no duration, and where nobody says how long.
         """
@@ -269,8 +269,8 @@ class App:
     ) -> str:
         """Begin the actor `to` with the facts of `key`, all of them or the first `upto`; their digest in hex.
 
-        What the source owes is not owed again. The same id gives the same answer. Raises: UnknownName, NotFound,
-        BadArguments, KeyConflict, TooLarge, WaitsForCode.
+        Nothing is owed again. The same id gives the same answer. Raises: UnknownName, NotFound, BadArguments, KeyConflict,
+        TooLarge, WaitsForCode.
         """
         return await self.host.fork(module, key, to, id=id, upto=upto, caller=self.caller)
 
@@ -291,10 +291,7 @@ class App:
     # --- facts and reflexes -------------------------------------------------------------------
 
     async def ingest(self, fact: Write | Signal) -> Ingested:
-        """Keep a fact for the reflexes of this principal; durable when it answers. A repeat of its dedupe key counts once.
-
-        Raises: BadArguments, TooLarge, Busy.
-        """
+        """Keep a fact for the reflexes of this principal; a repeat of its dedupe key counts once. Raises: BadArguments, TooLarge, Busy."""
         return await self.host.ingest(fact, caller=self.caller)
 
     @property

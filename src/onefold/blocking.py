@@ -135,9 +135,12 @@ class App:
         *,
         key: str | None = None,
         delay: str | timedelta | None = None,
+        priority: int = 0,
     ) -> Receipt[O]:
-        """As soon as the run is committed; it begins then, or after `delay`. Raises, without a row: BadArguments, KeyConflict."""
-        return self._held(self.wait_for(self.awaited.start(actuator, input, key=key, delay=delay)))
+        """As soon as it is committed. It begins then, after `delay`, or once a limit lets it, higher priorities first.
+        Raises, without a row: BadArguments, KeyConflict.
+        """
+        return self._held(self.wait_for(self.awaited.start(actuator, input, key=key, delay=delay, priority=priority)))
 
     def receipt(self, run_id: str) -> Receipt[Any]:
         """A run as it is now. Raises: NotFound."""

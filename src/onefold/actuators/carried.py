@@ -1,6 +1,6 @@
 """actuators.carried - what a run owes, and how a pass ended.
 
-For: the bodies of the ports `pass`, `notify` and `run.ended`, and the answers of a pass.
+For: the bodies of the ports `pass`, `notify`, `run.ended` and `run.limit`, and the answers of a pass.
 Never: a fact; behaviour.
 Was wrong once: a receipt made when it was sent. The run had been tried again meanwhile, and the receiver was told of
 an end that was none.
@@ -40,6 +40,21 @@ class Ask(Word, frozen=True):
     principal: str | None = None
     offer: Raw = NULL
     need: int = 1
+
+
+class Place(Word, frozen=True):
+    """Body of the port `run.limit`: this run wants to begin, or leaves its place. group: of those that agree on `per`.
+    since: when it came (ms).
+    """
+
+    id: str
+    program: str
+    group: str
+    run: str
+    principal: str | None = None
+    priority: int = 0
+    since: int = 0
+    leaves: bool = False
 
 
 class Callback(Word, frozen=True):

@@ -10,6 +10,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from datetime import timedelta
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, Generic, Literal, NoReturn, Protocol, TypeVar, cast, overload
 
@@ -17,6 +18,7 @@ from msgspec import Raw
 
 from onefold.actuators import blocking
 from onefold.actuators.arguments import check_arguments
+from onefold.actuators.limits import limits_of
 from onefold.actuators.module import RunModule, module_of
 from onefold.actuators.run import Run
 from onefold.actuators.schema import Schema, input_schema, output_schema
@@ -65,6 +67,10 @@ class Actuator(Generic[I, O]):
         webhook: Webhook | None = None,
         long_wait: LongWait = "auto",
         hints: Mapping[str, bool] | None = None,
+        at_once: int | None = None,
+        rate: str | None = None,
+        debounce: str | timedelta | None = None,
+        per: Sequence[str] = (),
     ) -> None:
         self.function = function
         self.name = check_name(name if name is not None else getattr(function, "__name__", None), "actuator")
@@ -77,11 +83,12 @@ class Actuator(Generic[I, O]):
         self.capabilities = tuple(self._capability(item) for item in _items(capabilities, self._refuse, "capabilities"))
         self.ports = frozenset(item.name for item in self.capabilities if isinstance(item, Port))
         self.migrations = tuple(self._migration(item) for item in _items(migrations, self._refuse, "migrations"))
-        self.dedupe_by = tuple(self._field(item) for item in _items(dedupe_by, self._refuse, "dedupe_by"))
+        self.dedupe_by = self._fields("dedupe_by", dedupe_by)
         self.tool = bool(tool)
         self.webhook = self._one_of("webhook", webhook, (None, "standard", "stripe", "github", "slack"))
         self.long_wait = self._one_of("long_wait", long_wait, ("auto", "receipt", "task"))
         self.hints = self._hints(hints or {})
+        self.limits = limits_of(at_once, rate, debounce, self._fields("per", per), self._refuse)
 
     def __repr__(self) -> str:
         return f"<actuator {self.name}>"
@@ -106,10 +113,14 @@ class Actuator(Generic[I, O]):
 
     def agreeing(self, value: I | None) -> str | None:
         """What this call shares with those that agree on `dedupe_by`: a digest, or None without such fields."""
-        if not self.dedupe_by or self.model is None:
+        return self.sharing(value, self.dedupe_by)
+
+    def sharing(self, value: I | None, fields: Sequence[str]) -> str | None:
+        """A digest of these fields of an input; None without any."""
+        if not fields or self.model is None:
             return None
         told = cast("BaseModel", value).model_dump(mode="json", by_alias=True)
-        return digest(canonical([told.get(name) for name in self.dedupe_by])).hex()
+        return digest(canonical([told.get(name) for name in fields])).hex()
 
     def start(
         self,
@@ -121,10 +132,10 @@ class Actuator(Generic[I, O]):
         dedupe: str | None = None,
         nonce: str = "",
         after: int = 0,
-        callback: str | None = None,
+        **more: Any,
     ) -> Start:
         """The event that creates a run. `input` is what `written` gave; `after`: ms until it begins."""
-        return Start(run, self.name, Raw(input), key, principal, dedupe, nonce, after=after, callback=callback)
+        return Start(run, self.name, Raw(input), key, principal, dedupe, nonce, after=after, **more)
 
     @cached_property
     def module(self) -> RunModule:
@@ -182,13 +193,16 @@ class Actuator(Generic[I, O]):
             return item
         self._refuse(f"migration {item!r} is not a statement of SQL")
 
-    def _field(self, item: object) -> str:
+    def _fields(self, option: str, given: object) -> tuple[str, ...]:
+        return tuple(self._field(option, item) for item in _items(given, self._refuse, option))
+
+    def _field(self, option: str, item: object) -> str:
         names = self.input_schema["properties"]
         if isinstance(item, str) and item in names:
             return item
         close = nearest(str(item), list(names))
         self._refuse(
-            f"dedupe_by names {item!r}, which its input does not have" + (f"; did you mean {close!r}?" if close else "")
+            f"{option} names {item!r}, which its input does not have" + (f"; did you mean {close!r}?" if close else "")
         )
 
     def _one_of(self, option: str, value: Any, allowed: tuple[Any, ...]) -> Any:
@@ -265,6 +279,10 @@ def actuator(
     webhook: Webhook | None = None,
     long_wait: LongWait = "auto",
     hints: Mapping[str, bool] | None = None,
+    at_once: int | None = None,
+    rate: str | None = None,
+    debounce: str | timedelta | None = None,
+    per: Sequence[str] = (),
 ) -> _Decorator: ...
 def actuator(function: Any = None, /, **options: Any) -> Any:
     """A function as an actuator. Raises: LoadRefused with a sentence naming the function and what is wrong with it."""

@@ -1,6 +1,6 @@
 """actuators.ending - who is told that a run has ended, and what.
 
-For: the receipt that is owed to each address, in the commit that ends the run. Pure.
+For: the receipt that is owed to each address, and the place that it leaves, in the commit that ends the run. Pure.
 Never: sends; tells of a run that is parked, which has not ended.
 Was wrong once: one key for every end of a run. It failed, was tried again and was done, and the second end had been
 told already.
@@ -9,10 +9,11 @@ told already.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime
 
 from msgspec import Raw
 
-from onefold.actuators.carried import Callback
+from onefold.actuators.carried import Callback, Place
 from onefold.actuators.folding import evolve
 from onefold.actuators.receipt import picture, receipt_of
 from onefold.actuators.state import State
@@ -22,20 +23,32 @@ from onefold.kernel.words import Decision, Owed
 from onefold.terms.codec import canonical
 
 PORT = "run.ended"
+LIMIT = "run.limit"
 MOST = 8
 """Addresses of one run. Calls that meet one run may each bring theirs; a loop of them must not fill a row."""
 ENDED = frozenset({"done", "failed", "cancelled"})
 
 
 def told(state: State, facts: Sequence[Fact]) -> list[Owed]:
-    """What these facts owe to those who want to hear of the run's end; nothing unless they end it."""
+    """What these facts owe to those who want to hear of the run's end, its limit too; nothing unless they end it."""
+    if not state.callbacks and state.limit is None and state.status:
+        return []
     after = state
     for fact in facts:
         after = evolve(after, fact)
+    leaving = [place(after, leaves=True)] if state.limit is not None and state.status != "parked" else []
     if not after.callbacks or after.status not in ENDED:
-        return []
+        return leaving
     receipt = Raw(canonical(receipt_of(picture(after)).to_json()))
-    return [_owed(after, n, url, receipt) for n, url in enumerate(after.callbacks)]
+    return [*leaving, *(_owed(after, n, url, receipt) for n, url in enumerate(after.callbacks))]
+
+
+def place(state: State, *, leaves: bool = False, at: datetime | None = None) -> Owed:
+    """What a run owes to its limit: that it wants to begin, not before `at`, or that it leaves its place."""
+    id = f"{state.run}/{state.round}"
+    since = state.updated_at if state.round else state.begins
+    body = Place(id, state.program, state.limit or "", state.run, state.principal, state.priority, since, leaves)
+    return Owed(LIMIT, f"{'leave' if leaves else 'place'}/{state.round}", body, at=at)
 
 
 def followed(state: State, event: Follow, at: int) -> Decision[Fact, Reply]:

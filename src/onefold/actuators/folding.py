@@ -16,6 +16,7 @@ from msgspec.structs import replace
 from onefold.actuators.parts import Trouble
 from onefold.actuators.state import Closed, Journal, Kept, Open, State
 from onefold.actuators.words import (
+    Admitted,
     Approval,
     CancelledFor,
     EventBack,
@@ -53,7 +54,7 @@ def _entry(state: State, fact: Any) -> None:
     """One more entry of the journal. A pass is owed for it where none is outstanding, but never to a parked run."""
     state.journal = state.journal.add(fact)
     state.updated_at = fact.at
-    if not state.passing and state.status != "parked":
+    if not state.passing and state.status != "parked" and not state.held:
         state.passing = True
         state.passes += 1
         state.status = "running"
@@ -91,7 +92,18 @@ def _started(state: State, fact: Started) -> None:
         state.begins = fact.begins
     if fact.callback is not None:
         state.callbacks = (fact.callback,)
-    state.passes, state.passing = 1, True
+    state.limit, state.priority = fact.limit, fact.priority
+    if fact.limit is not None:
+        state.held = True
+    else:
+        state.passes, state.passing = 1, True
+
+
+def _admitted(state: State, fact: Admitted) -> None:
+    state.held = False
+    if not state.passes:
+        state.begins = fact.at
+    state.passes, state.passing = state.passes + 1, True
 
 
 def _fell(state: State, fact: StepFell) -> None:
@@ -181,7 +193,7 @@ def _over(state: State, fact: PassOver) -> None:
 
 def _end(state: State, status: str, at: int) -> None:
     """Nothing is waited for any more; an approval nobody needs is answered `cancelled`."""
-    state.status, state.updated_at, state.passing = status, at, False
+    state.status, state.updated_at, state.passing, state.held = status, at, False, False
     asked = {call: wait for call, wait in state.open.items() if wait.kind == "approval"}
     lapsed = {call: Closed(wait.name, wait.message, "cancelled", None, at) for call, wait in asked.items()}
     if lapsed:
@@ -222,7 +234,10 @@ def _reopened(state: State, fact: Reopened) -> None:
     state.trouble = None
     state.trying = frozenset()  # a person has looked: what was doubtful is tried anew
     state.round += 1
-    state.passes, state.passing = state.passes + 1, True
+    if state.limit is not None:
+        state.held = True
+    else:
+        state.passes, state.passing = state.passes + 1, True
 
 
 def _followed(state: State, fact: Followed) -> None:
@@ -263,4 +278,5 @@ FOLDS: dict[type, Callable[[State, Any], None]] = {
     CancelledFor: _cancelled,
     Reopened: _reopened,
     Followed: _followed,
+    Admitted: _admitted,
 }

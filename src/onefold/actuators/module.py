@@ -13,12 +13,15 @@ from datetime import datetime
 
 from onefold.actuators.approving import decided
 from onefold.actuators.carried import Ask, Diverged, PassEnded, Raised, Rested, Returned, RunPass, Stuck, Uncertain
-from onefold.actuators.ending import followed, told
+from onefold.actuators.ending import followed, place, told
 from onefold.actuators.folding import WAKING, evolve
 from onefold.actuators.parts import Asking, Wait
 from onefold.actuators.receipt import Picture, picture
 from onefold.actuators.state import GOING, INITIAL, OPEN, Kept, State
 from onefold.actuators.words import (
+    Admit,
+    Admitted,
+    Begins,
     Begun,
     Cancel,
     CancelledFor,
@@ -84,6 +87,8 @@ def decide(state: State, event: Event, now: datetime) -> Decision[Fact, Reply]:
             return _cancel(state, reason, at)
         case Reopen():
             return _reopen(state, at)
+        case Admit():
+            return _admit(state, at)
         case Follow():
             return followed(state, event, at)
 
@@ -168,7 +173,12 @@ def _woken(
     if not facts:
         return NOTHING if reply is None else Decision(reply=reply)
     outstanding = state.passing if passing is None else passing
-    if not outstanding and state.status in GOING and (unseen or any(type(fact) in WAKING for fact in facts)):
+    if (
+        not outstanding
+        and not state.held
+        and state.status in GOING
+        and (unseen or any(type(fact) in WAKING for fact in facts))
+    ):
         owed = [*owed, _pass(state, state.passes + 1)]
     return Decision(facts=facts, owed=owed, reply=reply)
 
@@ -187,13 +197,23 @@ def _start(state: State, event: Start, at: int) -> Decision[Fact, Reply]:
         event.dedupe,
         begins=begins,
         callback=event.callback,
+        limit=event.limit,
+        priority=event.priority,
     )
     begun = Begun(event.run, event.nonce)
     if event.over:
         both: list[Fact] = [fact, Finished(at, event.result)]
         return Decision(facts=both, owed=told(state, both) if event.callback else [], reply=begun)
     first = None if begins is None else moment(begins)
+    if event.limit is not None:
+        return Decision(facts=[fact], owed=[place(evolve(state, fact), at=first)], reply=begun)
     return Decision(facts=[fact], owed=[Owed("pass", "pass/1", RunPass(event.run, 1), at=first)], reply=begun)
+
+
+def _admit(state: State, at: int) -> Decision[Fact, Reply]:
+    if not state.held or state.status not in GOING:
+        return Decision(reply=Begins(yes=False))
+    return Decision(facts=[Admitted(at)], owed=[_pass(state, state.passes + 1)], reply=Begins(yes=True))
 
 
 def _fork(state: State, event: Fork) -> Decision[Fact, Reply]:
@@ -215,8 +235,9 @@ def _cancel(state: State, reason: str | None, at: int) -> Decision[Fact, Reply]:
 def _reopen(state: State, at: int) -> Decision[Fact, Reply]:
     if state.status not in ("failed", "parked"):
         return Decision(reply=Over(state.status, changed=False))
-    again = _pass(state, state.passes + 1)
-    return Decision(facts=[Reopened(at)], owed=[again], reply=Over("running", changed=True))
+    fact = Reopened(at)
+    again = _pass(state, state.passes + 1) if state.limit is None else place(evolve(state, fact))
+    return Decision(facts=[fact], owed=[again], reply=Over("running", changed=True))
 
 
 def _stepped(state: State, event: Stepped, at: int) -> Decision[Fact, Reply]:
@@ -321,7 +342,7 @@ class _Runs(RunModule):
 
 def _key(event: Event) -> str:
     """The run an outside event is for. What a pass tells its own run needs no address."""
-    return event.run if isinstance(event, Start | Sent | Decided | Cancel | Reopen | Follow) else ""
+    return event.run if isinstance(event, Start | Sent | Decided | Cancel | Reopen | Follow | Admit) else ""
 
 
 def module_of(name: str) -> RunModule:

@@ -102,7 +102,7 @@ class State(Struct):
     open: waits by call. agenda: (until, call) of those with an instant, sorted. passes: how many were
     owed; passing: one is outstanding. round: how often the run was reopened; it stands in the ids of
     what steps send, so that an attempt made anew is a new event. dedupe: what agreeing calls share. callbacks: where the ended
-    receipt is posted. trying: calls with an attempt that may have left through a port that does not dedupe.
+    receipt is posted. limit: which of its actuator's it counts for; held: it waits for that. trying: calls with an attempt that may have left through a port that does not dedupe.
     returned: calls whose event was given back.
     """
 
@@ -113,6 +113,9 @@ class State(Struct):
     principal: str | None = None
     dedupe: str | None = None
     callbacks: tuple[str, ...] = ()
+    limit: str | None = None
+    priority: int = 0
+    held: bool = False
     seed: str | None = None
     input: Raw = NULL
     started_at: int = 0

@@ -26,6 +26,7 @@ class Start(Word, frozen=True):
     dedupe: what calls that agree on `dedupe_by` have in common. nonce: of the call; the reply gives
     back that of the call which made the run. after: so many ms until its first pass. over: the function ended without
     doing anything, and `result` is what it gave. callback: where the ended receipt is posted.
+    limit: it begins once that limit of its actuator lets it, those of a higher priority first.
     """
 
     run: str
@@ -39,6 +40,8 @@ class Start(Word, frozen=True):
     result: Raw = NULL
     after: int = 0
     callback: str | None = None
+    limit: str | None = None
+    priority: int = 0
 
     @property
     def id(self) -> str:
@@ -130,7 +133,14 @@ class Follow(Word, frozen=True):
     receipt: Raw = NULL
 
 
-Event: TypeAlias = Start | Fork | Stepped | Trying | Waiting | Sent | Decided | Cancel | Reopen | Follow
+class Admit(Word, frozen=True):
+    """The limit lets the run begin."""
+
+    id: str
+    run: str
+
+
+Event: TypeAlias = Start | Fork | Stepped | Trying | Waiting | Sent | Decided | Cancel | Reopen | Follow | Admit
 
 
 # --- facts ----------------------------------------------------------------------------------------
@@ -147,6 +157,14 @@ class Started(Word, frozen=True):
     seed: str | None = None  # of a fork: the run whose chances its first steps went by
     begins: int | None = None  # of a delayed one: not before this instant
     callback: str | None = None
+    limit: str | None = None
+    priority: int = 0
+
+
+class Admitted(Word, frozen=True):
+    """It has waited for its limit long enough: its pass begins."""
+
+    at: int
 
 
 class Handed(Word, frozen=True):
@@ -304,7 +322,7 @@ ENTRIES = (StepDone, StepFell, StepAgain, WaitDue, EventTaken, Approval, Rejecti
 ENDINGS = (Finished, FailedFor, CancelledFor, Parked)
 Fact: TypeAlias = (
     Entry | Started | StepTrying | WaitOpened | WaitReleased | EventKept | EventBack | Seconded | PassOver
-    | Parked | Finished | FailedFor | CancelledFor | Reopened | Followed
+    | Parked | Finished | FailedFor | CancelledFor | Reopened | Followed | Admitted
 )  # fmt: skip
 
 
@@ -348,4 +366,10 @@ class Following(Word, frozen=True):
     outcome: Literal["yes", "full", "look"]
 
 
-Reply: TypeAlias = Begun | Noted | Verdict | Over | Following | None
+class Begins(Word, frozen=True):
+    """Whether a run that was let in begins; one that has ended does not."""
+
+    yes: bool
+
+
+Reply: TypeAlias = Begun | Noted | Verdict | Over | Following | Begins | None

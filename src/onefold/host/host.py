@@ -29,6 +29,7 @@ from onefold.host.driver import soonest
 from onefold.host.exporting import export_of
 from onefold.host.forking import ForkVerbs
 from onefold.host.guards import of_slots
+from onefold.host.limiting import limit_ports, limits_module
 from onefold.host.live import Happening, Live
 from onefold.host.modules import ModuleVerbs
 from onefold.host.parked import ParkedVerbs
@@ -146,7 +147,7 @@ class Host(
         shared = _of_fleet(fleet=core.standing is not None) if core.standing or self.catalog.cells else ()
         core.keep(
             MAIN,
-            [*modules, *self.catalog.cells.values(), alerting(self.config.alerts)],
+            [*modules, *self.catalog.cells.values(), alerting(self.config.alerts), *limits_module(self.catalog)],
             schemas=(RECKONINGS, LEDGER, *schemas, *shared),
             ready=ready,
             resting={module.name for module in modules if module.mostly_sleeps},
@@ -216,6 +217,7 @@ class Host(
         """The ports that are the host's own. Raises: LoadRefused where a part has the name of one."""
         ports = self._core.ports
         ports["pass"] = pass_port(self._core)
+        ports.update(limit_ports(self._core))
         if notify is not None:
             ports["notify"] = asking(self._core, notify)
         if ended is not None:

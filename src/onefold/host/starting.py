@@ -25,6 +25,7 @@ from onefold.actuators.words import Begun, Follow, Following
 from onefold.host.caller import Caller
 from onefold.host.core import Core
 from onefold.host.deciding import decided
+from onefold.host.limiting import group_of
 from onefold.ports.callback import refusal
 from onefold.store.contract import Query
 from onefold.terms.codec import canonical, digest
@@ -32,6 +33,7 @@ from onefold.terms.errors import AlreadyDone, BadArguments, Contended, Fault, Ke
 from onefold.terms.ids import ActorId, check_text, door_id, principal_text, run_id, run_id_random
 
 CALLBACK = "Onefold-Callback"
+MOST_PRIORITY = 1_000_000
 AGREEING = 8  # how often a start may meet an agreeing run that ends just then
 
 
@@ -50,7 +52,7 @@ class Call:
     digest: over the input with fields equal to their default left out, so that the same content
     through another door, or after a deploy that adds a field, is the same. agreeing: digest of the
     `dedupe_by` fields, or None. after: ms until a run that it makes begins. callback: where its ended receipt is posted.
-    Neither is a part of its content.
+    priority: among those that wait for a limit, and `limit`: which. None is a part of its content.
     """
 
     actuator: Actuator[Any, Any]
@@ -61,6 +63,8 @@ class Call:
     agreeing: str | None
     after: int = 0
     callback: str | None = None
+    priority: int = 0
+    limit: str | None = None
 
     @staticmethod
     def of(
@@ -70,12 +74,21 @@ class Call:
         principal: str | None,
         after: int = 0,
         callback: str | None = None,
+        priority: int = 0,
     ) -> Call:
         written = actuator.written(input)
         slim = written
         if actuator.model is not None:
             slim = canonical(input.model_dump(mode="json", by_alias=True, exclude_defaults=True))
-        return Call(actuator, key, principal, written, digest(slim), actuator.agreeing(input), after, callback)
+        agreeing, limit = actuator.agreeing(input), group_of(actuator, input)
+        return Call(actuator, key, principal, written, digest(slim), agreeing, after, callback, priority, limit)
+
+
+def checked_priority(given: object) -> int:
+    """Raises: BadArguments for what is no whole number from -1,000,000 to 1,000,000."""
+    if isinstance(given, int) and not isinstance(given, bool) and abs(given) <= MOST_PRIORITY:
+        return given
+    raise BadArguments([Fault("priority", "must be a whole number from -1,000,000 to 1,000,000", given)])
 
 
 class Turns:
@@ -126,14 +139,15 @@ class StartVerbs:
         wait_ms: int = 0,
         after_ms: int = 0,
         callback: str | None = None,
+        priority: int = 0,
     ) -> Started:
         """As `start`, for an input that is the actuator's model already. after_ms: until a new run begins. callback: where
-        the ended receipt is posted, also of a run that is met. Raises: as `start`.
+        the ended receipt is posted, also of a run that is met. priority: of a new one that waits for a limit. Raises: as `start`.
         """
         self._core.catalog.actuator(actuator.name)
         if key is not None:
             check_text(key, "key")
-        call = Call.of(actuator, input, key, caller.principal, after_ms, callback)
+        call = Call.of(actuator, input, key, caller.principal, after_ms, callback, checked_priority(priority))
         if call.agreeing is None:
             new, at = await self._begin(call)
         else:
@@ -183,8 +197,10 @@ class StartVerbs:
             nonce=nonce,
             after=call.after,
             callback=call.callback,
+            limit=call.limit,
+            priority=call.priority,
         )
-        if not call.after and self._ends_at_once(call.actuator):
+        if not call.after and call.limit is None and self._ends_at_once(call.actuator):
             result = result_of(call.actuator, start, self._core.clock.now())
             if result is not None:
                 start = structs.replace(start, over=True, result=result)

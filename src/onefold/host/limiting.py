@@ -1,0 +1,69 @@
+"""host.limiting - the ports between runs and the limits of their actuators.
+
+For: `run.limit`, by which a run asks for its place and gives it back, and `run.admit`, by which it is told to begin.
+Never: decides who is next; waits within a turn.
+Was wrong once: places in this process's memory. Two nodes let twice as many in, and a restart let in everybody.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+from onefold.actuators.carried import Place
+from onefold.actuators.declare import Actuator
+from onefold.actuators.ending import LIMIT
+from onefold.actuators.limiting import ADMIT, KIND, Admission, Asked, Left, LimitModule, key_of, limiting
+from onefold.actuators.words import Admit, Begins, Cancel
+from onefold.host.catalog import Catalog
+from onefold.host.core import Core
+from onefold.host.deciding import decided
+from onefold.kernel.port import Port, Standing, Step
+from onefold.terms.codec import canonical, digest
+from onefold.terms.ids import ActorId, delivered_id
+from onefold.terms.typed import codec_of
+
+YES, NOTHING = codec_of(bool), codec_of(type(None))
+
+
+def limits_module(catalog: Catalog) -> list[LimitModule]:
+    """The module of all limits; none where no actuator has any."""
+    known = {name: one.limits for name, one in catalog.actuators.items() if one.limits is not None}
+    return [limiting(known)] if known else []
+
+
+def limit_ports(core: Core) -> dict[str, Port[Any, Any]]:
+    """The ports, by name. Both dedupe on the key that leaves."""
+
+    async def limit(step: Step, place: Place) -> None:
+        at = ActorId(KIND, None, key_of(place.program, place.group))
+        event: Asked | Left
+        if place.leaves:
+            event = Left(place.id, place.program, place.group)
+        else:
+            event = Asked(place.id, place.program, place.group, place.run, place.principal, place.priority, place.since)
+        decide = core.node.kind(KIND).module.decide
+        told = digest(canonical([place.id, place.leaves]))
+        await core.fold(at, delivered_id(step.key), told, event, partial(decided, decide, event))
+
+    async def admit(step: Step, body: Admission) -> bool:
+        at = ActorId(body.program, body.principal, body.run)
+        told = digest(canonical([body.run, body.by]))
+        event: Admit | Cancel = Admit(step.key, body.run)
+        if body.by is not None:
+            event = Cancel(step.key, body.run, f"{body.by} came meanwhile and stands for it")
+        decide = core.catalog.actuator(body.program).module.decide
+        reply = await core.fold(at, delivered_id(step.key), told, event, partial(decided, decide, event))
+        return not isinstance(reply, Begins) or reply.yes
+
+    return {
+        LIMIT: Standing(LIMIT, limit, codec_of(Place), NOTHING),
+        ADMIT: Standing(ADMIT, admit, codec_of(Admission), YES),
+    }
+
+
+def group_of(actuator: Actuator[Any, Any], input: Any) -> str | None:
+    """Which limit a run with this input waits for; None: its actuator has none."""
+    if actuator.limits is None:
+        return None
+    return actuator.sharing(input, actuator.limits.per) or ""
