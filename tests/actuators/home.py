@@ -11,6 +11,7 @@ from typing import Any
 
 import apsw
 
+from onefold.actuators import actuator
 from onefold.actuators.carried import Ask, PassEnded, RunPass
 from onefold.actuators.executing import run_pass
 from onefold.actuators.state import State
@@ -296,3 +297,10 @@ class Failing:
 
     async def author(self, step: Any, event_of: Any, /, *, id: str, budget_ms: int) -> Any:
         raise StoreUnavailable("space", "the disk is full")
+
+
+async def played(function: Any, input: Any = None, **more: Any) -> World:
+    """A world in which a run of this function has been played as far as it comes."""
+    world = World(actuator(function) if not hasattr(function, "function") else function, input, **more)
+    await world.play()
+    return world

@@ -16,7 +16,7 @@ from onefold.actuators.approving import refusal
 from onefold.actuators.parts import NULL
 from onefold.actuators.words import Decided
 from onefold.terms.errors import BadArguments
-from tests.actuators.home import T0, World
+from tests.actuators.home import T0, World, played
 
 SEEN: list[Any] = []
 
@@ -24,12 +24,6 @@ SEEN: list[Any] = []
 @pytest.fixture(autouse=True)
 def _fresh() -> None:
     SEEN.clear()
-
-
-async def played(function: Any, input: Any = None, **more: Any) -> World:
-    world = World(actuator(function) if not hasattr(function, "function") else function, input, **more)
-    await world.play()
-    return world
 
 
 async def ask(run: Run) -> str:

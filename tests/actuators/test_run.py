@@ -15,7 +15,7 @@ from onefold.actuators import Run, actuator
 from onefold.kernel.port import Step
 from onefold.kernel.port import _port as port_of
 from onefold.terms.errors import OutsideStep
-from tests.actuators.home import T0, World
+from tests.actuators.home import T0, World, played
 
 SEEN: list[Any] = []
 
@@ -23,12 +23,6 @@ SEEN: list[Any] = []
 @pytest.fixture(autouse=True)
 def _fresh() -> None:
     SEEN.clear()
-
-
-async def played(function: Any, input: Any = None, **more: Any) -> World:
-    world = World(actuator(function) if not hasattr(function, "function") else function, input, **more)
-    await world.play()
-    return world
 
 
 async def test_now_random_and_uuid_are_the_same_on_every_replay() -> None:

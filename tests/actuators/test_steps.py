@@ -17,7 +17,7 @@ from onefold.actuators.journal import rows
 from onefold.kernel.port import Step
 from onefold.terms.errors import BadArguments, StepFailed
 from onefold.terms.ids import ActorId, leaving_key
-from tests.actuators.home import World
+from tests.actuators.home import World, played
 
 SEEN: list[Any] = []
 
@@ -25,12 +25,6 @@ SEEN: list[Any] = []
 @pytest.fixture(autouse=True)
 def _fresh() -> None:
     SEEN.clear()
-
-
-async def played(function: Any, input: Any = None, **more: Any) -> World:
-    world = World(actuator(function) if not hasattr(function, "function") else function, input, **more)
-    await world.play()
-    return world
 
 
 class Money(BaseModel):

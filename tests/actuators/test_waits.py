@@ -13,7 +13,7 @@ from pydantic import BaseModel
 from onefold.actuators import Expired, Run, actuator
 from onefold.actuators.journal import rows
 from onefold.terms.errors import BadArguments
-from tests.actuators.home import T0, Killed, World, until
+from tests.actuators.home import T0, Killed, World, played, until
 
 SEEN: list[Any] = []
 
@@ -21,12 +21,6 @@ SEEN: list[Any] = []
 @pytest.fixture(autouse=True)
 def _fresh() -> None:
     SEEN.clear()
-
-
-async def played(function: Any, input: Any = None, **more: Any) -> World:
-    world = World(actuator(function) if not hasattr(function, "function") else function, input, **more)
-    await world.play()
-    return world
 
 
 async def test_a_sleep_ends_a_pass_and_is_one_wait() -> None:

@@ -219,7 +219,9 @@ async def live(plan: Sequence[tuple[str, str, int, int]], store: str | Path, win
 @pytest.mark.parametrize("window", [False, True])
 @settings(max_examples=40 * DEEP, deadline=None, suppress_health_check=list(HealthCheck))
 @given(plan=plans)
-def test_in_memory(window: bool, plan: Sequence[tuple[str, str, int, int]]) -> None:
+def test_what_is_kept_for_a_time_only_changes_no_answer_in_memory(
+    window: bool, plan: Sequence[tuple[str, str, int, int]]
+) -> None:
     asyncio.run(live(plan, "memory:", window))
     assert plan
 
@@ -227,7 +229,9 @@ def test_in_memory(window: bool, plan: Sequence[tuple[str, str, int, int]]) -> N
 @pytest.mark.parametrize("window", [False, True])
 @settings(max_examples=12 * DEEP, deadline=None, suppress_health_check=list(HealthCheck))
 @given(plan=plans)
-def test_on_sqlite(window: bool, plan: Sequence[tuple[str, str, int, int]]) -> None:
+def test_what_is_kept_for_a_time_only_changes_no_answer_on_sqlite(
+    window: bool, plan: Sequence[tuple[str, str, int, int]]
+) -> None:
     with tempfile.TemporaryDirectory(dir=SHARED if SHARED.is_dir() else None) as folder:
         asyncio.run(live(plan, Path(folder), window))
     assert plan
