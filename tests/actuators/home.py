@@ -91,7 +91,7 @@ class MemoryActor:
         if dying and self.before:
             self.dead = True
             raise Killed
-        facts = self.codecs.fact.encode_many(list(decision.facts))
+        facts = self.codecs.fact.seal_many(list(decision.facts))[0]
         rows.commits += 1
         rows.turns.append(facts)
         if settles is not None:

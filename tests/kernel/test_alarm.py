@@ -45,11 +45,11 @@ def test_failures_back_off_to_a_bound_and_end_in_a_park_with_the_last_error() ->
         row = after_failure(row, now, f"error {count}")
         assert row.at is not None
         waits.append(row.at - now)
-        assert (row.tries, row.error, row.parked) == (count, f"error {count}", False)
+        assert (row.tries, row.error, row.given_up) == (count, f"error {count}", False)
     assert waits[:3] == [FIRST_MS, 2 * FIRST_MS, 4 * FIRST_MS]
     assert max(waits) == min(AT_MOST_MS, FIRST_MS << (LIMIT - 2))
 
     parked = after_failure(row, now, "the last")
-    assert (parked.at, parked.error, parked.parked) == (None, "the last", True)
+    assert (parked.at, parked.error, parked.given_up) == (None, "the last", True)
     assert not tightened(parked, None)
     assert tightened(parked, now), "what is owed beside a parked wake rings all the same"

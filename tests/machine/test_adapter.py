@@ -98,7 +98,7 @@ def bell(chart: Any = CHART, **more: Any) -> Bell:
 
 def after(module: Bell, state: Any, decision: Decision[Moved, Any]) -> Any:
     """The state after a decision's facts, as the kernel keeps them."""
-    raw = module.codecs.fact.encode_many(list(decision.facts))
+    raw = module.codecs.fact.seal_many(list(decision.facts))[0]
     for fact in module.codecs.fact.decode_many(raw):
         state = module.evolve(state, fact)
     return state
@@ -260,7 +260,7 @@ def test_an_actor_wakes_from_its_last_fact_alone() -> None:
     module, state = rung()
     assert module.snapshot_kind == "Moved"
     assert module.snapshot is not None
-    facts = module.codecs.fact.encode_many([module.snapshot(state)])
+    facts = module.codecs.fact.seal_many([module.snapshot(state)])[0]
     row = (9, 1, 2, 8, "d/x", b"", b"", facts, None, 0, 0)
     turns = [row, (8, 1, 1, 7, "d/w", b"", b"", b"not read", None, 0, 0)]
     found = rebuild(module, turns, start_in(module, turns))

@@ -28,10 +28,6 @@ class Alarm:
     written: bool = False  # the row exists
 
     @property
-    def parked(self) -> bool:
-        return self.written and self.at is None and self.error is not None
-
-    @property
     def given_up(self) -> bool:
         """Whether its wake is parked, also while the row rings for something that is owed."""
         return self.written and self.tries >= LIMIT

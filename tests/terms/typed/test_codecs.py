@@ -80,7 +80,7 @@ def test_two_values_never_have_the_same_bytes(kind: Any, values: st.SearchStrate
 @given(st.lists(deposits | payouts, max_size=4))
 def test_many_are_written_and_read_as_one_by_one(values: list[Any]) -> None:
     codec = codec_of(Deposit | PayOut)
-    raw = codec.encode_many(values)
+    raw = codec.seal_many(values)[0]
     assert raw == b"[" + b",".join(codec.encode(value) for value in values) + b"]"
     assert codec.decode_many(raw) == values
     assert codec.seal_many(values) == (raw, values)
@@ -225,7 +225,7 @@ UNFIT: list[tuple[Any, Any, str]] = [
 @pytest.mark.parametrize("kind, value, why", UNFIT)
 def test_what_could_not_be_read_back_is_not_written(kind: Any, value: Any, why: str) -> None:
     codec = codec_of(kind)
-    for write in (codec.encode, codec.seal, codec.slim, codec.to_json, lambda v: codec.encode_many([v])):
+    for write in (codec.encode, codec.seal, codec.slim, codec.to_json, lambda v: codec.seal_many([v])):
         with pytest.raises(BadArguments) as refused:
             write(value)
         assert why in str(refused.value)
@@ -244,7 +244,7 @@ def test_a_subclass_is_not_written_as_its_class() -> None:
 
 def test_of_many_the_wrong_one_is_named() -> None:
     with pytest.raises(BadArguments, match="id: must be text; sent 5"):
-        codec_of(Deposit).encode_many([Deposit("1", "a", Decimal(1)), Deposit(5, "a", Decimal(1))])  # type: ignore[arg-type]
+        codec_of(Deposit).seal_many([Deposit("1", "a", Decimal(1)), Deposit(5, "a", Decimal(1))])  # type: ignore[arg-type]
 
 
 # --- kinds that newer code wrote ---------------------------------------------------------------------

@@ -91,12 +91,11 @@ class Codec(Generic[T]):
             self._refuse_value(value, fault)
         self._refuse_written(mirror, raw)
 
-    def encode_many(self, values: Sequence[T]) -> bytes:
-        """A JSON array of the values. Raises: BadArguments, whose fault names which."""
-        return self._written_many(values)[0]
-
     def seal_many(self, values: Sequence[T]) -> tuple[bytes, list[T]]:
-        """`seal` of several at once: the bytes of a JSON array, and the values as they come back."""
+        """`seal` of several at once: the bytes of a JSON array, and the values as they come back.
+
+        Raises: BadArguments, whose fault names which.
+        """
         raw, mirrors = self._written_many(values)
         into = self._into
         try:
@@ -156,7 +155,7 @@ class Codec(Generic[T]):
             self._refuse_bytes(raw, fault, many=False)
 
     def decode_many(self, raw: bytes) -> list[T]:
-        """The values in a JSON array that `encode_many` wrote. Raises: as `decode`."""
+        """The values in a JSON array that `seal_many` wrote. Raises: as `decode`."""
         into = self._into
         try:
             found = self._read_many(raw)
