@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from onefold.host.config import Config, Hook, Incoming, Person, Retention, Smtp, find, settle
+from onefold.host.config import Config, Hook, Incoming, Node, Person, Retention, Smtp, find, settle
 from onefold.host.settings import Key
 from onefold.terms.errors import LoadRefused
 
@@ -95,6 +95,35 @@ def test_one_person_in_the_environment_does_not_hide_those_of_the_file(tmp_path:
         environ={"ONEFOLD_PEOPLE__BEN__NOTIFY": '["mailto:ben@example.com"]'},
     )
     assert set(config.people) == {"anna", "ben"}
+
+
+@pytest.mark.parametrize(
+    "variable, text, name, value",
+    [
+        ("ONEFOLD_PEOPLE", '{ anna = { notify = ["mailto:a@b.c"] } }', "people", {"anna": Person(("mailto:a@b.c",))}),
+        ("ONEFOLD_PEOPLE__ANNA", '{ notify = ["mailto:a@b.c"] }', "people", {"anna": Person(("mailto:a@b.c",))}),
+        ("ONEFOLD_HOOKS", '{ pay = { secret_env = "K" } }', "hooks", {"pay": Hook("K")}),
+        ("ONEFOLD_RETENTION", '{ runs = "1 day" }', "retention", Retention(runs=86_400_000)),
+        ("ONEFOLD_NODE", '{ name = "b", capacity = 7 }', "node", Node(7, "b")),
+        ("ONEFOLD_SMTP", '{ url_env = "S", from = "a@b.c" }', "smtp", Smtp("S", "a@b.c")),
+    ],
+)
+def test_a_table_may_stand_in_one_variable(variable: str, text: str, name: str, value: object) -> None:
+    assert getattr(settle(environ={variable: text}), name) == value
+
+
+def test_a_slip_within_a_table_in_a_variable_is_told() -> None:
+    assert "did you mean 'retention.runs'?" in refused(environ={"ONEFOLD_RETENTION": '{ run = "1 day" }'})[0]
+    both = {"ONEFOLD_RETENTION": '{ runs = "1 day", ids = "2 days" }', "ONEFOLD_RETENTION__RUNS": "3 days"}
+    assert settle(environ=both).retention == Retention(runs=3 * 86_400_000, ids=2 * 86_400_000)
+
+
+def test_one_file_is_for_the_nodes_of_a_fleet_and_for_the_commands_beside_them(tmp_path: Path) -> None:
+    text = 'slots = 64\nnode = { lease = "5 seconds" }'
+    file = written(tmp_path, text)
+    assert settle(file=file).node.name is None
+    node = settle(file=file, flags={"node": "a"})
+    assert (node.slots, node.node.lease) == (64, 5_000)
 
 
 @pytest.mark.parametrize(

@@ -177,6 +177,25 @@ async def test_who_would_rather_not_wait_is_answered_once_it_is_in_the_box(clien
     assert (await asked(client, "POST", path, body, prefer="respond-async"))[0] == 422
 
 
+async def test_a_method_may_be_posted_too_and_is_answered_under_its_key(client: AsyncClient) -> None:
+    await asked(client, "PUT", "/cells/Room/lobby")
+    path, body = "/cells/Room/lobby/turns", {"method": "greet", "arguments": {"name": "it's \\ \u00e9\n"}}
+    said = {"prefer": "respond-async", "idempotency-key": "k"}
+    for _ in range(2):
+        assert await asked(client, "POST", path, body, **said) == (202, {"outcome": "posted", "id": "k", "owner": None})
+    answered = {"branch": "", "value": "hello it's \\ \u00e9\n", "ran": 1}
+    assert await asked(client, "POST", path, body, **{"idempotency-key": "k"}) == (200, answered)
+    assert (await asked(client, "GET", "/cells/Room/lobby"))[1]["state"] == {"visits": 1}
+    other = {**body, "arguments": {"name": "x"}}
+    assert (await asked(client, "POST", path, other, **{"idempotency-key": "k"}))[0] == 422
+    for wrong in (
+        {"method": "a b"},
+        {"method": "greet", "arguments": [1]},
+        {"method": "greet", "arguments": {"a b": 1}},
+    ):
+        assert (await asked(client, "POST", path, wrong, **{**said, "idempotency-key": "w"}))[0] == 422
+
+
 # --- agents -------------------------------------------------------------------------------------------
 
 

@@ -66,6 +66,12 @@ async def test_a_fact_is_kept_once_and_what_it_led_to_can_be_walked_both_ways() 
         assert (task["state"], task["output"]) == ("done", {"thanked": {"cents": 7}})
         chain = (await one.get(f"/reflexes/explain/{task['id']}"))["items"]
         assert [link["kind"] for link in chain] == ["task", "run", "fact"]
+        second = await one.get(f"/reflexes/explain/{task['id']}?limit=1&after=1")
+        assert (second["items"], second["next"]) == (chain[1:2], "2")
+        all_of_them = (await one.get("/reflexes"))["items"]
+        first = await one.get("/reflexes?limit=1")
+        assert first["items"] == all_of_them[:1]
+        assert (await one.get("/reflexes/overdue?limit=1")) == {"items": [], "next": None}
         assert (await one.asked("POST", f"/reflexes/tasks/{task['id']}/retry")).status_code == 422
 
 

@@ -90,6 +90,24 @@ async def test_a_wait_beyond_25_seconds_is_refused(client: AsyncClient, wait: st
     assert (await client.get("/runs/run_x", params={"wait": wait})).status_code == 422
 
 
+async def test_a_journal_is_read_by_pages_too(host: FakeHost, client: AsyncClient) -> None:
+    id = await started(client)
+    host.journals[id] = [JournalRow(n, "", f"s{n}", "step", 1, moment(NOW), result=n) for n in range(1, 6)]
+    seen: list[int] = []
+    after: str | None = "0"
+    while after is not None:
+        page = (await client.get(f"/runs/{id}/journal", params={"limit": 2, "after": after})).json()
+        seen += [item["seq"] for item in page["items"]]
+        after = page["next"]
+        assert "history" not in page
+    assert seen == [1, 2, 3, 4, 5]
+    whole = (await client.get(f"/runs/{id}/journal")).json()
+    assert (len(whole["items"]), whole["next"], whole["history"]) == (5, None, {"run_id": id})
+    assert (await client.get(f"/runs/{id}/journal?after=9")).json()["items"] == []
+    for wrong, status in (("limit=0", 422), ("limit=x", 422), ("after=x", 404)):
+        assert (await client.get(f"/runs/{id}/journal?{wrong}")).status_code == status
+
+
 async def test_the_journal_tells_result_or_error(host: FakeHost, client: AsyncClient) -> None:
     id = await started(client)
     host.journals[id] = [

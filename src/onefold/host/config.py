@@ -39,6 +39,7 @@ CAPACITY = 10_000  # residents of one process
 LEASE = 10_000  # ms
 # ONEFOLD_KEY is the command line's bearer; ONEFOLD_SECRET a usual `secret_env`.
 _NOT_SETTINGS = ("key", "secret")
+_TABLES = frozenset("spaces node retention smtp people hooks signals".split())
 LEAST_SECRET = 16  # bytes; a shorter one can be guessed faster than links expire
 
 
@@ -216,6 +217,7 @@ def settle(
                 problem = f"a password does not belong in a file; set {_variable(name)}, PGPASSWORD or a password file"
                 findings.append(Finding(f"{FILE}: {name}", problem))
     merged = from_file | from_env | asked | said
+    findings += _of_fleets(asked | said, merged)
     named = str([value for name, value in merged.items() if name.endswith(("_env", "keys"))])
     for variable, meant in strangers.items():
         if f"'{variable}'" not in named:
@@ -262,6 +264,7 @@ def _environment(environ: Mapping[str, str]) -> tuple[dict[str, Any], dict[str, 
     Others that merely begin alike are left alone: a cluster sets ONEFOLD_PORT for a service of this name.
     """
     found: dict[str, Any] = {}
+    tables: dict[str, Any] = {}
     strangers: dict[str, str] = {}
     for variable, raw in environ.items():
         if not variable.startswith(PREFIX):
@@ -269,9 +272,11 @@ def _environment(environ: Mapping[str, str]) -> tuple[dict[str, Any], dict[str, 
         name = variable[len(PREFIX) :].lower().replace("__", ".")
         if _pattern(name):
             found[name] = _from_text(raw)
+        elif name.partition(".")[0] in _TABLES and isinstance(table := _from_text(raw), dict):
+            tables |= _flat(table, f"{name}.")
         elif name not in _NOT_SETTINGS and (near := nearest(name, KNOWN)):
             strangers[variable] = _variable(near)
-    return found, strangers
+    return tables | found, strangers
 
 
 def _from_text(raw: str) -> Any:
@@ -364,16 +369,15 @@ def _build(merged: Mapping[str, Any], file: Path | None, environ: Mapping[str, s
     )
 
 
-def _of_fleets(merged: Mapping[str, Any]) -> list[Finding]:
-    """What only a node of a fleet may say."""
+def _of_fleets(here: Mapping[str, Any], merged: Mapping[str, Any]) -> list[Finding]:
+    """What is said for this process, and only a node of a fleet may say. A file may be that of several, nodes and commands."""
     told = "is of a fleet; give this process a `node.name`, or leave it out"
     named = [] if "node.name" in merged else ["slots", "node.advertise", "node.lease"]
-    return [Finding(name, told) for name in named if name in merged]
+    return [Finding(name, told) for name in named if name in here]
 
 
 def _spaces(merged: Mapping[str, Any], findings: list[Finding]) -> dict[str, str]:
-    """Which spaces are moved, and where; what does not go together of where things lie, and whose they are, is found."""
-    findings += _of_fleets(merged)
+    """Which spaces are moved, and where; what does not go together of where things lie is found."""
     spaces = {name.partition(".")[2]: store for name, store in merged.items() if name.startswith("spaces.")}
     store = merged.get("store", STORE)
     if "main" in spaces:

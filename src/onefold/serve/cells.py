@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from onefold.serve import bodies
 from onefold.serve.door import Json
-from onefold.serve.door_cells import HasCells, Seen
+from onefold.serve.door_cells import HasCells, Seen, Turn
 from onefold.serve.routes import LIST_LIMIT, LIST_MOST, NO_STORE, Answer, Ask, Route, answer, number
-from onefold.terms.errors import BadArguments, Fault
+from onefold.terms.errors import BadArguments, Fault, KeyConflict
 
 READ = frozenset({"read", "operate"})
 CALL = frozenset({"call"})
@@ -95,10 +95,20 @@ class Cells:
         else:
             if not isinstance(body["method"], str):
                 raise BadArguments([Fault("method", "must be text", body["method"])])
-            turn = await self.host.cells.turn(
-                *self._which(ask), body["method"], body.get("arguments", {}), key=ask.key(), caller=ask.caller
-            )
+            method, arguments = body["method"], body.get("arguments", {})
+            if _asynchronous(ask):
+                return await self._post(ask, call_of(method, arguments))
+            turn = await self._method(ask, method, arguments)
         return answer({"branch": turn.branch, "value": turn.value, "ran": turn.ran})
+
+    async def _method(self, ask: Ask, method: str, arguments: Json) -> Turn:
+        """One method. Under the key of one that was posted before it is that one's answer: what was posted is a program."""
+        key = ask.key()
+        try:
+            return await self.host.cells.turn(*self._which(ask), method, arguments, key=key, caller=ask.caller)
+        except KeyConflict:
+            same = call_of(method, arguments)
+            return await self.host.cells.program(*self._which(ask), same, key=key, caller=ask.caller)
 
     async def _post(self, ask: Ask, program: Json) -> Answer:
         """`Prefer: respond-async`: into the cell's box, and an answer as soon as it is committed there."""
@@ -127,3 +137,16 @@ class Cells:
     @staticmethod
     def _state(ask: Ask, seen: Seen) -> Answer:
         return answer({"id": ask.params["id"], "shape": ask.params["shape"], "state": seen.state})
+
+
+def call_of(method: str, arguments: Json) -> str:
+    """A method and its arguments as the program of one call, which is what a letter carries. Raises: BadArguments."""
+    if not method.isidentifier():
+        raise BadArguments([Fault("method", "is no name of a method", method)])
+    if not isinstance(arguments, dict):
+        raise BadArguments([Fault("arguments", "must be an object", arguments)])
+    if odd := [
+        Fault(f"arguments.{name}", "is no name of a parameter") for name in arguments if not name.isidentifier()
+    ]:
+        raise BadArguments(odd)
+    return f"{method}({', '.join(f'{name}={value!r}' for name, value in arguments.items())})"

@@ -113,7 +113,7 @@ def _turns(one: list[dict[str, Any]]) -> dict[str, Any]:
     turn = operation(
         "turn",
         "cells",
-        "A method with its arguments, or a program: one turn, one commit. A program may be posted: respond-async.",
+        "A method with its arguments, or a program: one turn, one commit. Either may be posted: respond-async.",
         _TURN,
         parameters=[*one, _KEY, ref("parameters", "Prefer")],
         body=json_body(_CALL),

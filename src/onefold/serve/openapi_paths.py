@@ -126,7 +126,7 @@ def _looking_at_runs() -> dict[str, Any]:
                 "runs",
                 "Every act of a run.",
                 _JOURNAL,
-                parameters=path_of("id"),
+                parameters=[*path_of("id"), _LIMIT, _AFTER],
                 refused=("422",),
             )
         },

@@ -129,6 +129,7 @@ SCHEMAS: Final[dict[str, Any]] = {
 _LINES: Final = {"type": "array", "items": TEXT}
 _FINDINGS: Final = {"type": "array", "items": ref("schemas", "ReflexFinding")}
 _LIMIT, _AFTER = ref("parameters", "Limit"), ref("parameters", "After")
+_PAGES = [_LIMIT, _AFTER]
 
 
 def paths() -> dict[str, Any]:
@@ -199,7 +200,9 @@ def _definitions() -> dict[str, Any]:
     loaded = of(["armed", "findings"], armed={"type": "array", "items": TEXT}, findings=_FINDINGS)
     return {
         "/reflexes": {
-            "get": operation("list_reflexes", "reflexes", "The loaded reflexes.", page_of(one), refused=("422",)),
+            "get": operation(
+                "list_reflexes", "reflexes", "All of them.", page_of(one), parameters=_PAGES, refused=("422",)
+            ),
             "put": operation(
                 "load_reflexes",
                 "operation",
@@ -276,7 +279,7 @@ def _looking() -> dict[str, Any]:
                 "reflexes",
                 "From a fact, a run or a task to its first cause.",
                 page_of(ref("schemas", "Cause")),
-                parameters=path_of("id"),
+                parameters=[*path_of("id"), *pages],
                 refused=("422",),
             )
         },
@@ -286,6 +289,7 @@ def _looking() -> dict[str, Any]:
                 "reflexes",
                 "What should have happened by now and did not.",
                 page_of(ref("schemas", "Overdue")),
+                parameters=pages,
                 refused=("422",),
             )
         },

@@ -13,7 +13,16 @@ from typing import Any, Final
 from onefold.serve import bodies
 from onefold.serve import reflex_json as shown
 from onefold.serve.door import Host
-from onefold.serve.routes import LIST_LIMIT, LIST_MOST, Answer, Ask, Route, answer, number
+from onefold.serve.routes import (
+    LIST_LIMIT,
+    LIST_MOST,
+    Answer,
+    Ask,
+    Route,
+    answer,
+    number,
+    page_of,
+)
 from onefold.terms.errors import BadArguments, Fault
 
 LOOK: Final = frozenset({"read", "operate"})
@@ -50,9 +59,8 @@ class Reflexes:
     # --- definitions -------------------------------------------------------------------------------
 
     async def list(self, ask: Ask) -> Answer:
-        ask.queries()
-        rows = await self.host.reflexes_list(caller=ask.caller)
-        return answer({"items": [shown.reflex_json(row) for row in rows], "next": None})
+        rows, more = page_of(ask, await self.host.reflexes_list(caller=ask.caller))
+        return answer({"items": [shown.reflex_json(row) for row in rows], "next": more})
 
     async def show(self, ask: Ask) -> Answer:
         ask.queries()
@@ -76,14 +84,12 @@ class Reflexes:
     # --- looking -----------------------------------------------------------------------------------
 
     async def overdue(self, ask: Ask) -> Answer:
-        ask.queries()
-        late = await self.host.reflex_overdue(caller=ask.caller)
-        return answer({"items": [shown.overdue_json(one) for one in late], "next": None})
+        late, more = page_of(ask, await self.host.reflex_overdue(caller=ask.caller))
+        return answer({"items": [shown.overdue_json(one) for one in late], "next": more})
 
     async def explain(self, ask: Ask) -> Answer:
-        ask.queries()
-        chain = await self.host.reflex_explain(ask.params["id"], caller=ask.caller)
-        return answer({"items": [shown.cause_json(link) for link in chain], "next": None})
+        chain, more = page_of(ask, await self.host.reflex_explain(ask.params["id"], caller=ask.caller))
+        return answer({"items": [shown.cause_json(link) for link in chain], "next": more})
 
     async def runs(self, ask: Ask) -> Answer:
         queries = ask.queries("limit", "after")

@@ -12,13 +12,13 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 from urllib.parse import parse_qsl, quote, unquote_to_bytes
 
 from onefold.serve.door import Caller
 from onefold.serve.problems import BadRequest, MethodNotAllowed
 from onefold.terms.codec import canonical
-from onefold.terms.errors import BadArguments, Fault, UnknownName
+from onefold.terms.errors import BadArguments, Fault, NotFound, UnknownName
 
 JSON: Final = (b"content-type", b"application/json")
 NO_STORE: Final = (b"cache-control", b"no-store")
@@ -27,6 +27,7 @@ LIST_LIMIT: Final = 100
 LIST_MOST: Final = 1000  # one page of receipts of 1 KB is then a megabyte
 WAIT_DEFAULT, WAIT_MOST = 20, 25  # seconds; calls over HTTP die at 30 to 60 s in many clients
 
+T = TypeVar("T")
 Headers = Sequence[tuple[bytes, bytes]]
 
 
@@ -145,6 +146,20 @@ def number(value: str | None, name: str, default: int, least: int, most: int) ->
     if not (value.isascii() and value.isdigit() and len(value) <= DIGITS and least <= int(value) <= most):
         raise BadArguments([Fault(name, f"must be a whole number from {least} to {most}", value)], nothing_was="done")
     return int(value)
+
+
+def page_of(ask: Ask, items: Sequence[T]) -> tuple[Sequence[T], str | None]:
+    """A part of a list that is at hand whole: by `limit`, or all of it; `after` counts what was seen before.
+
+    Raises: BadArguments, NotFound.
+    """
+    queries = ask.queries("limit", "after")
+    limit = number(queries.get("limit"), "limit", len(items), 1, LIST_MOST)
+    after = queries.get("after", "0")
+    if not (after.isascii() and after.isdigit() and len(after) <= DIGITS):
+        raise NotFound("page", after)
+    end = min(int(after) + limit, len(items))
+    return items[int(after) : end], str(end) if end < len(items) else None
 
 
 # --- the table -----------------------------------------------------------------------------------

@@ -15,7 +15,17 @@ import msgspec
 from onefold.actuators.schema import STATUSES
 from onefold.serve import bodies
 from onefold.serve.door import Host, JournalRow, Json, ParkedDetail, ParkedItem, Verdict
-from onefold.serve.routes import LIST_LIMIT, LIST_MOST, WAIT_MOST, Answer, Ask, Route, answer, number
+from onefold.serve.routes import (
+    LIST_LIMIT,
+    LIST_MOST,
+    WAIT_MOST,
+    Answer,
+    Ask,
+    Route,
+    answer,
+    number,
+    page_of,
+)
 from onefold.serve.times import written
 from onefold.terms.errors import BadArguments, Fault, NotFound
 from onefold.terms.faults import FIRST_PAGE
@@ -76,9 +86,11 @@ class Runs:
         return answer(latest.to_json())
 
     async def journal(self, ask: Ask) -> Answer:
-        ask.queries()
+        """All of it, with what a replay needs; or a page of it, without."""
         rows, history = await self.host.run_history(ask.params["id"], caller=ask.caller)
-        return answer({"items": [journal_row(row) for row in rows], "next": None, "history": history})
+        items, more = page_of(ask, rows)
+        told = {"items": [journal_row(row) for row in items], "next": more}
+        return answer(told if len(items) < len(rows) else told | {"history": history})
 
     async def send(self, ask: Ask) -> Answer:
         key = ask.key()
