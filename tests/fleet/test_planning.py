@@ -154,6 +154,30 @@ def test_only_a_lapsed_lease_is_closed_and_never_ones_own(view: Seen) -> None:
         assert all(view.nodes[name].until <= NOW and view.nodes[name].state != CLOSED for name in each.close)
 
 
+def test_an_actors_own_name_falls_back_once_its_lease_or_its_owner_is_over() -> None:
+    living, gone = Me("node-a", 2), Me("node-b", 1)
+    nodes = {
+        "node-a": NodeRow("node-a", 2, NOW + 1, LIVE, None, 0),
+        "node-b": NodeRow("node-b", 1, NOW, LIVE, None, 0),
+    }
+
+    def owned(name: str, by: Me, epoch: int) -> OwnerRow:
+        return OwnerRow(name, by.name, by.incarnation, epoch)
+
+    rows = [
+        owned("Room/kept", living, 3),
+        owned("Room/leased", living, 4),
+        owned("Room/over", living, 5),
+        owned("Room/earlier life", Me("node-a", 1), 6),
+        owned("Room/dead", gone, 7),
+        OwnerRow("Room/nobodys", NOBODY, 0, 8),
+        owned(NAMES[0], gone, 9),
+    ]
+    leases = {"Room/leased": NOW + 1, "Room/over": NOW, "Room/dead": NOW + 1}
+    view = Seen(nodes, {row.name: row for row in rows}, leases, NOW)
+    assert plan(living, view, NAMES).lapsed == {"Room/over": 5, "Room/earlier life": 6, "Room/dead": 7}
+
+
 # --- plans of nodes that see what was ---------------------------------------------------------------
 
 

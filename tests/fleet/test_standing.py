@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from onefold.fleet.ownership import CLOSED, LIVE, NOBODY, Me, NodeRow, OwnerRow, Seen, actor_name, slot_name
+from onefold.fleet.ownership import CLOSED, LIVE, NOBODY, Me, NodeRow, OwnerRow, Seen, actor_name, slot_name, space_name
 from onefold.fleet.standing import Standing
 from onefold.terms.errors import OwnedElsewhere
 from onefold.terms.ids import ActorId, slot_of
@@ -162,3 +162,31 @@ def test_a_new_life_begins_with_nothing_held(standing: Standing) -> None:
     assert hold.over
     assert (standing.held, standing.singles) == ([], [])
     elsewhere(standing)
+
+
+def test_a_node_that_was_met_as_dead_has_nothing_any_more(standing: Standing) -> None:
+    standing.look(view(row(SLOT, OTHER, 5)))
+    assert standing.node_of(AT) is not None
+    standing.met(view(until=10).nodes, 10)
+    assert standing.node_of(AT) is None
+    standing.met(view().nodes, 4)  # an older look moves no clock back
+    assert standing.seen.now == 10
+
+
+def test_a_space_of_its_own_is_abroad_unless_this_node_holds_it(left: Left) -> None:
+    standing, space = Standing(left, apart=["refund"]), space_name("refund")
+    standing.joined(ME, SLOTS, (*NAMES, space))
+    assert standing.abroad("main") is None
+    assert standing.abroad("refund") is not None
+    standing.look(view(row(space, OTHER, 1)))
+    assert standing.abroad("refund") is not None
+    standing.look(view(row(space, ME, 2)))
+    assert standing.abroad("refund") is None
+    left.ms = 0
+    assert standing.abroad("refund") is not None
+
+
+def test_a_commit_reads_the_rows_of_the_names_it_goes_by(standing: Standing) -> None:
+    standing.look(view(row(SLOT, ME, 5)))
+    asked = standing.question([standing.hold(AT)])
+    assert (asked.keys, asked.lock) == ([(SLOT,)], "share")
