@@ -9,7 +9,19 @@ from typing import Any
 import pytest
 
 from onefold.fleet.claims import claiming
-from onefold.fleet.ownership import FLEET, OWNER, Me, OwnerRow, joining, slot_name, taking
+from onefold.fleet.ownership import (
+    CLOSED,
+    FLEET,
+    LEAVING,
+    LIVE,
+    OWNER,
+    Me,
+    OwnerRow,
+    joining,
+    over_in,
+    slot_name,
+    taking,
+)
 from onefold.fleet.words import Claimed
 from onefold.kernel.tables import KERNEL
 from onefold.store.contract import Body, Done, Query, Space
@@ -63,3 +75,11 @@ async def test_a_name_that_nobody_ever_had_is_claimed_by_one_of_two(spaces: Sequ
         name = f"Room/{number}"
         answers = await both(spaces, *(claiming(name, slot_name(0), me, None, 1) for me in lives))
         assert sum(isinstance(answer, Claimed) for answer in answers) == 1
+
+
+def test_a_life_is_over_once_its_row_is_closed_or_is_the_next_ones() -> None:
+    rows = [("a", 3, 0, LIVE, None, 0), ("b c", 2, 0, CLOSED, None, 0), ("d", 1, 0, LEAVING, None, 0)]
+    over = over_in(rows)
+    assert [over(Me(*life).text) for life in (("a", 2), ("b c", 2), ("b c", 1))] == [True, True, True]
+    told = [over(Me(*life).text) for life in (("a", 3), ("a", 4), ("d", 1), ("e", 1))]
+    assert [*told, over(""), over("x a"), over("1")] == [False] * 7

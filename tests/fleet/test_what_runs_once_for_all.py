@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from onefold.host.abandoned import freed
 from onefold.host.sweep import RunSweep
 from onefold.reflex import Reflexes
 from onefold.store.contract import Query
@@ -143,3 +144,47 @@ async def test_a_node_that_starts_lets_go_of_no_claim_of_one_that_lives(kind: st
 
         await until(settled)
     assert len(slowly.seen) == 1
+
+
+@pytest.mark.parametrize("kind", ["postgres", "sqlite"])
+async def test_what_a_killed_node_had_claimed_goes_on_once_its_life_is_over(kind: str, tmp_path: Path) -> None:
+    """Long before the claim would lapse; and what a node has in hand that lives is left to it."""
+    store = None if kind == "postgres" else str(tmp_path / "store")
+
+    class Held(Effect):
+        """Takes until it is let go on."""
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.began, self.ends = asyncio.Event(), asyncio.Event()
+
+        async def run(self, task: Any, input: Any, /) -> Any:
+            self.seen.append((task.key, task.principal, task.attempt, input))
+            self.began.set()
+            await self.ends.wait()
+            return {}
+
+    killed, lives, quick = Held(), Held(), Effect()
+    async with fleet_of(till, Reflexes([reflex()], effects=[killed]), names="a", store=store) as fleet:
+        a = fleet.nodes["a"]
+        await a.app.deliver(till, Sell("s", "north", 1))
+        await killed.began.wait()
+        a.host._reflexing.rest()  # it claims nothing more
+        b = await fleet.start("b", till, Reflexes([reflex()], effects=[lives]))
+        await b.app.deliver(till, Sell("s", "south", 2))
+        await lives.began.wait()
+        b.host._reflexing.rest()
+        c = await fleet.start("c", till, Reflexes([reflex()], effects=[quick]))
+        await fleet.settled()
+        assert await freed(await c.host._core.space("main"), c.part.membership.standing, c.host.clock.now()) == 0
+        await a.kill()
+        await until(partial(has, quick.seen, 1), 25)  # a claim lasts for a minute
+        assert (quick.seen[0][0], quick.seen[0][2]) == (killed.seen[0][0], 2)
+        lives.ends.set()
+
+        async def settled() -> bool:
+            runs = (await c.app.reflexes.runs("shop.thank")).items
+            return [run.state for run in runs] == ["settled", "settled"]
+
+        await until(settled)
+        assert (len(killed.seen), len(lives.seen), len(quick.seen)) == (1, 1, 1)

@@ -202,7 +202,7 @@ def task_row(**cells: Cell) -> Row:
     known: dict[str, Cell] = {
         "n": 0, "run": 0, "unit": "u", "reflex": "r", "effect": "do", "version": PLAIN, "principal": "-",
         "state": "ready", "baton": None, "queue": None, "ready_at": None, "token": None, "claims": 0, "attempt": 0,
-        "depth": 0, "row": None, "output": None, "error": None, "at": START, "ended_at": None,
+        "depth": 0, "row": None, "output": None, "error": None, "at": START, "ended_at": None, "holder": None,
     }  # fmt: skip
     return _row(TASK, known, cells)
 

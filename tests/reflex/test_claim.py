@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from onefold.reflex import claim
+from onefold.reflex import claim, parking
 from onefold.reflex.claim import CLAIMS_AT_MOST, EFFECTS_AT_MOST, GRACE_MS, SUSPECT_FROM, policy_of
 from onefold.reflex.tables import TASK
 from onefold.store.contract import Append, Put
@@ -149,6 +149,30 @@ def test_a_text_that_is_silent_means_the_defaults() -> None:
     policy = policy_of(text)
     assert (policy.retry_max, policy.timeout_ms, policy.backoff, policy.order) == (7, 5, "exponential", "any")
     assert policy_of(b"{}") == policy.__class__()
+
+
+async def test_a_claim_in_a_fleet_says_whose_it_is_and_only_the_deads_are_let_go(ledger: Ledger) -> None:
+    await ledger.fan("abc")
+    held = {}
+    for token, life in ((90, "1 a"), (91, "2 a"), (92, None)):
+        (held[life],) = (await ledger.commit(claim.claiming(ledger.at, 1, ("do",), token, LEASE, life=life))).run
+    (rows,) = await ledger.space.look(parking.claimed(ledger.at))
+    assert [claim.holder_of(row) for row in rows] == ["1 a", "2 a"]
+    dead = parking.of_the_dead(rows, lambda life: life == "1 a")
+    assert dead == [held["1 a"]]
+    await ledger.write(*parking.let_go(dead, ledger.at))
+    assert (await ledger.record(ledger.landing(held["1 a"]))).late == (number_of(held["1 a"]),)
+    (again,) = (await ledger.claim()).run
+    assert (number_of(again), again[TASK.at["attempt"]], again[TASK.at["claims"]]) == (number_of(held["1 a"]), 2, 2)
+    assert (await ledger.record(ledger.landing(held["2 a"]))).kept == (number_of(held["2 a"]),)
+    assert [task["holder"] for task in await ledger.tasks()] == [None, None, None]
+
+
+def test_a_claim_of_code_that_names_nobody_is_nobodys_whatever_the_row_said_before() -> None:
+    theirs = task_row(state="claimed", token=7, holder=claim.held_by(7, "1 a b"))
+    assert claim.holder_of(theirs) == "1 a b"
+    for cells in ({"token": 8}, {"token": None}, {"state": "ready"}, {"holder": None}, {"holder": ""}):
+        assert claim.holder_of(task_row(**{"state": "claimed", "token": 7, "holder": "7 1 a", **cells})) is None
 
 
 async def test_a_suspect_waits_where_others_are_under_way(ledger: Ledger) -> None:

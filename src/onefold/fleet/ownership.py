@@ -13,7 +13,7 @@ lock on a row that was not there: two processes that joined under a new name at 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -82,6 +82,11 @@ class Me:
     name: str
     incarnation: int
 
+    @property
+    def text(self) -> str:
+        """What a row says that this life made."""
+        return f"{self.incarnation} {self.name}"
+
 
 @dataclass(frozen=True, slots=True)
 class NodeRow:
@@ -133,6 +138,20 @@ class Seen:
         """Whether this life of a node goes on, as far as was seen."""
         node = self.nodes.get(name)
         return node is not None and node.incarnation == incarnation and node.state != CLOSED and node.until > self.now
+
+
+def over_in(rows: Iterable[Row]) -> Callable[[str], bool]:
+    """Whether a life, as its text says it, is over by the rows of the nodes. It never comes back."""
+    lives = {node.name: node for node in map(NodeRow.of, rows)}
+
+    def over(life: str) -> bool:
+        incarnation, _, name = life.partition(" ")
+        node = lives.get(name)
+        if node is None or not incarnation.isdigit():
+            return False
+        return int(incarnation) < node.incarnation or (int(incarnation) == node.incarnation and node.state == CLOSED)
+
+    return over
 
 
 def slot_name(slot: int) -> str:

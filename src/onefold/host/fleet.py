@@ -54,6 +54,7 @@ class Fleet:
         core.singles = self.singles
         membership.gained = self._gained
         membership.lost = self._lost
+        membership.ended = self._ended
         membership.standing.ask = self._asked
         membership.told = self._told
 
@@ -286,6 +287,11 @@ class Fleet:
         for space in self.membership.standing.apart:
             if self._core.abroad(space) is not None:
                 self._core.let_go(space)
+
+    def _ended(self) -> None:
+        """A node is gone: what it had in hand is anybody's."""
+        for told in self._core.nudged:
+            told()
 
     def _gained(self, names: Collection[str]) -> None:
         for told in self._core.gained:

@@ -78,6 +78,8 @@ class Membership:
         self.lease = lease
         self.gained: Gained = _ignored
         self.lost: Callable[[], None] = lambda: None  # names may be another's now
+        self.ended: Callable[[], None] = lambda: None  # a life that was seen is over
+        self._lives: frozenset[tuple[str, int]] = frozenset()
         self.told: Told = _ignored  # nodes that something was handed to
         self.patient_until: int | None = None  # while it stops, turns wait for other nodes until then
         self._url = url
@@ -208,7 +210,16 @@ class Membership:
                     log.warning("the lease of node %s is over: it is closed", " and ".join(closed))
                     self._learned(self.standing.look(seen(await (await self._space()).look(*looked()), now)))
                     todo = plan(self.standing.me, self.standing.seen, self._names)
+            self._mourn()
             await self._do(todo, grace_ms)
+
+    def _mourn(self) -> None:
+        """Tell of lives that are over since the last look."""
+        nodes = self.standing.seen.nodes.values()
+        lives = frozenset((row.name, row.incarnation) for row in nodes if row.state != CLOSED)
+        before, self._lives = self._lives, lives
+        if before - lives:
+            self.ended()
 
     async def _live(self) -> None:
         while True:

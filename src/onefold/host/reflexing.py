@@ -26,12 +26,13 @@ from onefold.reflex.seams import Effect, Task
 from onefold.reflex.tables import INTAKE
 from onefold.reflex.words import FACT, Drawn, IntakeRow, Loaded, Report, TaskRow, number_of
 from onefold.store.contract import AuthorSpace
-from onefold.terms.errors import Finding, LoadRefused, OnefoldError
+from onefold.terms.errors import Finding, LoadRefused, OnefoldError, OwnedElsewhere
 from onefold.terms.faults import says, short
 from onefold.terms.ids import Principal
 from onefold.terms.instant import moment, up
 
 if TYPE_CHECKING:
+    from onefold.fleet.standing import Standing
     from onefold.reflex.driver import Driver
     from onefold.reflex.engine import Engine
 
@@ -125,8 +126,27 @@ class Reflexing:
 
     async def _catch_up(self) -> bool:
         await self._take_up()
+        if self._engine is not None and self._core.standing is not None:
+            await self._freed(self._core.standing)
         self.wake()
         return False
+
+    async def _freed(self, own: Standing) -> None:
+        """Let go of what nodes had claimed that are gone."""
+        from onefold.host.abandoned import freed
+
+        try:
+            count = await freed(await self.space(), own, self._core.clock.now())
+            if count:
+                log.warning("%d tasks were let go of that a node had claimed which is gone", count)
+        except OwnedElsewhere:
+            return  # whoever owns something does it
+        except OnefoldError as fault:
+            log.warning("what a node had claimed that is gone was not let go of: %s", fault)
+
+    def _life(self) -> str | None:
+        own = self._core.standing
+        return None if own is None else own.me.text
 
     async def _take_up(self) -> None:
         from onefold.reflex.watch import generation_of, newest
@@ -150,6 +170,7 @@ class Reflexing:
 
             brought = CelTransform()
         self._engine = Engine(space, transform=brought, select=self._select(), effects=self._effects())
+        self._engine.life = self._life
         return self._engine
 
     def _begin(self) -> None:
@@ -159,6 +180,8 @@ class Reflexing:
         assert self._engine is not None
         self._driver = Driver(self._engine, self._core.clock, told=self._told)
         self._driver.start()
+        if self._core.standing is not None:
+            self.look()  # an earlier life of this node, or of another, may have left claims
 
     async def drawn(self, principals: Collection[Principal] | None) -> Drawn:
         """The graph of the loaded reflexes of these principals; None is everybody's."""

@@ -83,7 +83,10 @@ class Acting:
         loaded: Loaded | None,
         acts: Acts,
         now: Instant,
+        life: str | None = None,
     ) -> None:
+        """life: of the node that this is, of a fleet: it goes with each claim."""
+        self._life = life
         self._space, self._transform, self._effects = space, transform, effects
         self._definitions, self._loaded, self._acts, self._now = definitions, loaded, acts, now
         self._waiting, acts.unwritten = acts.unwritten, []
@@ -124,7 +127,7 @@ class Acting:
             return claim.Claimed()
         token, effects = self._space.mint(TASK), claim.wanted(due)
         timeouts = self._definitions.timeouts
-        claiming = claim.claiming(self._now, free, effects, token, LEASE_MS, timeouts, beside=beside)
+        claiming = claim.claiming(self._now, free, effects, token, LEASE_MS, timeouts, beside=beside, life=self._life)
         claimed = await committed(self._space, claiming)
         self._acts.draining = claimed.waits
         self._told.moved |= bool(claimed.run or claimed.spent)

@@ -55,6 +55,7 @@ class Parts:
     fanning: set[object] = field(default_factory=set)
     definitions: Definitions = field(default_factory=Definitions)
     acts: Acts = field(default_factory=Acts)
+    life: Callable[[], str | None] = lambda: None
 
 
 class Advance:
@@ -223,7 +224,14 @@ class Advance:
     async def _act(self) -> None:
         parts = self._parts
         acting = Acting(
-            self._space, parts.transform, parts.effects, parts.definitions, parts.loaded, parts.acts, self._now
+            self._space,
+            parts.transform,
+            parts.effects,
+            parts.definitions,
+            parts.loaded,
+            parts.acts,
+            self._now,
+            parts.life(),
         )
         acted = await acting.run(self._limit)
         self._count("executed", acted.executed)

@@ -52,6 +52,7 @@ EFFECTS_AT_MOST: Final = 32
 
 _CLAIMS, _VERSION, _AT = TASK.at["claims"], TASK.at["version"], TASK.at["ready_at"]
 _TOKEN, _EFFECT = TASK.at["token"], TASK.at["effect"]
+_STATE, _HOLDER = TASK.at["state"], TASK.at["holder"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,18 +80,19 @@ def claiming(
     timeouts: Mapping[str, int] | None = None,
     *,
     beside: bool = False,
+    life: str | None = None,
 ) -> Body[Claimed]:
     """Take up to `limit` due or lapsed tasks of these effects, under one token, each for long enough to time out.
 
     timeouts: milliseconds by version, of the definitions at hand; of others their text is asked. beside: other tasks
-    are under way in this process, so that a suspect waits for their end.
+    are under way in this process, so that a suspect waits for their end. life: of the node that claims, of a fleet.
     """
     known = {} if timeouts is None else timeouts
 
     def body() -> Generator[tuple[Verb, ...], tuple[Answer, ...], Last[Claimed]]:
         if not effects or limit < 1:
             return Last((), Claimed())
-        (rows,) = yield (_claim(now, limit, effects, token, lease_ms),)
+        (rows,) = yield (_claim(now, limit, effects, token, lease_ms, life),)
         claimed, back = parted(rows, beside)
         foreign = sorted({str(row[_VERSION]) for row in claimed.run} - known.keys())
         allowed = dict(known)
@@ -161,16 +163,29 @@ def wanted(rows: Sequence[Row]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(str(row[_EFFECT]) for row in rows))[:EFFECTS_AT_MOST]
 
 
-def _claim(now: Instant, limit: int, effects: Sequence[str], token: int, lease_ms: int) -> Claim:
+def held_by(token: int, life: str) -> str:
+    """What a claimed task says of its claimer. The token is said again: code that names nobody claims under another."""
+    return f"{token} {life}"
+
+
+def holder_of(row: Row) -> str | None:
+    """The life that has this task; None where it is nobody's, or nobody said whose."""
+    token, holder = row[_TOKEN], str(row[_HOLDER] or "")
+    said, _, life = holder.partition(" ")
+    return life if row[_STATE] == "claimed" and token is not None and said == str(token) else None
+
+
+def _claim(now: Instant, limit: int, effects: Sequence[str], token: int, lease_ms: int, life: str | None) -> Claim:
     where: tuple[Condition, ...] = (("ready_at", "<=", now), ("effect", "in", tuple(effects)))
     until = Instant(now + lease_ms)
     taken: dict[str, Value] = {"state": "claimed", "token": token, "claims": Inc(1), "attempt": Inc(1)}
-    return Claim(TASK, where, ("ready_at", "n"), limit, {**taken, "ready_at": until})
+    holder = None if life is None else held_by(token, life)
+    return Claim(TASK, where, ("ready_at", "n"), limit, {**taken, "ready_at": until, "holder": holder})
 
 
 def _given_back(rows: Sequence[Row], at: Instant) -> tuple[Write, ...]:
     """As if they had not been claimed: nothing counts, and they are due at `at`."""
-    undone = {"state": "ready", "token": None, "claims": Inc(-1), "attempt": Inc(-1), "ready_at": at}
+    undone = {"state": "ready", "token": None, "holder": None, "claims": Inc(-1), "attempt": Inc(-1), "ready_at": at}
     return (Cas(TASK, [((row[0],), {"token": row[_TOKEN]}, undone) for row in rows]),) if rows else ()
 
 

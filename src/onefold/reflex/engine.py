@@ -88,6 +88,8 @@ class Engine(Ledger):
         self._loaded: Loaded | None = None
         self.stirred: Callable[[], None] = _nobody
         """Called whenever a verb left something for an advance to do."""
+        self.life: Callable[[], str | None] = lambda: None
+        """Of a fleet, which life of which node this is: whoever sees that it is over lets its claims go."""
 
     # --- the set --------------------------------------------------------------------------------
 
@@ -300,7 +302,14 @@ class Engine(Ledger):
         if self._parts is None:
             space = self._store if not hasattr(self._store, "open") else await self._store.open("main", [LEDGER])
             self._parts = Parts(
-                space, self._transform, self._select, self._effects, self._ceiling, self._backlog, self._loaded
+                space,
+                self._transform,
+                self._select,
+                self._effects,
+                self._ceiling,
+                self._backlog,
+                self._loaded,
+                life=self.life,
             )
         return self._parts
 

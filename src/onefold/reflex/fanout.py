@@ -277,4 +277,5 @@ def task_row(n: int, run: Row, reflex: Reflex, unit: Unit, now: Instant, *, seri
         None,
         now,
         None,
+        None,
     )

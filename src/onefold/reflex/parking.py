@@ -9,16 +9,17 @@ A parked task stands in the index of the serial queue, under a name that no refl
 
 from __future__ import annotations
 
-from collections.abc import Collection, Generator
+from collections.abc import Callable, Collection, Generator, Sequence
 from dataclasses import replace
 from typing import Any, Final, TypeAlias
 
 from onefold.reflex import listing
+from onefold.reflex.claim import holder_of
 from onefold.reflex.intake import DELIVERED, PARKED
 from onefold.reflex.tables import INTAKE, TASK
 from onefold.reflex.words import FACT, IntakeRow, TaskRow, number_of
 from onefold.reflex.words import TASK as TASK_ID
-from onefold.store.contract import Answer, Body, Condition, Last, Put, Query, Row, Table, Verb
+from onefold.store.contract import Answer, Body, Condition, Last, Put, Query, Row, Table, Verb, Write
 from onefold.terms.errors import NotFound
 from onefold.terms.ids import Principal, principal_of, principal_text
 from onefold.terms.instant import Instant
@@ -87,6 +88,24 @@ def left_behind(now: Instant) -> Body[int]:
         return Last((Put(TASK, held),) if held else (), len(held))
 
     return body
+
+
+def claimed(now: Instant) -> Query:
+    """What somebody has claimed, and said who: those that lapse first, as many as are looked at at a time."""
+    where: tuple[Condition, ...] = (("ready_at", ">", now), ("state", "=", "claimed"), ("holder", "null", False))
+    return Query(TASK, where=where, order=("ready_at", "n"), limit=LISTED, lock="update")
+
+
+def of_the_dead(rows: Sequence[Row], over: Callable[[str], bool]) -> list[Row]:
+    """Those of these tasks whose claimer's life is over."""
+    lives = [(row, holder_of(row)) for row in rows]
+    return [row for row, life in lives if life is not None and over(life)]
+
+
+def let_go(rows: Sequence[Row], now: Instant) -> tuple[Write, ...]:
+    """Let go of claims of the dead. Each still counts as one without an answer, and an answer that comes late is nobody's."""
+    freed = [tuple({**_cells(TASK, row), "ready_at": now, "token": None, "holder": None}.values()) for row in rows]
+    return (Put(TASK, freed),) if freed else ()
 
 
 def _cells(table: Table, row: Row) -> dict[str, Any]:

@@ -97,7 +97,7 @@ def _land(book: _Book, landing: Landing) -> None:
         return
     book.kept.append(landing.task)
     ended = landing.ready_at is None
-    task.update(state=landing.state, ready_at=landing.ready_at, token=None, error=landing.error)
+    task.update(state=landing.state, ready_at=landing.ready_at, token=None, holder=None, error=landing.error)
     if landing.state == "parked":
         task["queue"] = ASIDE
     else:

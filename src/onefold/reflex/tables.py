@@ -17,7 +17,9 @@ settled rows cost an advance nothing. A principal is written by `principal_text`
 
 from __future__ import annotations
 
-from onefold.store.contract import Column, Create, Migration, Schema, Table
+from dataclasses import replace
+
+from onefold.store.contract import AddColumn, Column, Create, Migration, Schema, Table
 
 INTAKE = Table(
     "intake",
@@ -97,6 +99,7 @@ TASK = Table(
         Column("error", "text", null=True),
         Column("at", "int"),
         Column("ended_at", "int", null=True),
+        Column("holder", "text", null=True),  # of a claim in a fleet: its token, and which life of which node made it
     ),
     key=("n",),
     serial=True,
@@ -130,12 +133,18 @@ STATE = Table(
 
 REFLEX_TEXT = Table("reflex_text", (Column("version", "text"), Column("body", "bytes")), key=("version",))
 
+_FIRST_TASK = replace(TASK, columns=TASK.columns[:-1])
+
 LEDGER = Schema(
     "reflex",
     (INTAKE, REFLEX_RUN, TASK, STATE, REFLEX_TEXT),
     (
         Migration(
-            1, oldest=1, steps=(Create(INTAKE), Create(REFLEX_RUN), Create(TASK), Create(STATE), Create(REFLEX_TEXT))
+            1,
+            oldest=1,
+            steps=(Create(INTAKE), Create(REFLEX_RUN), Create(_FIRST_TASK), Create(STATE), Create(REFLEX_TEXT)),
         ),
+        # A claim of code that names nobody has another token than the holder says: it is left to lapse.
+        Migration(2, oldest=1, steps=(AddColumn("task", TASK.columns[-1]),)),
     ),
 )
