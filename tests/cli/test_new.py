@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import subprocess
 import sys
@@ -10,12 +11,19 @@ from typing import Any
 
 import pytest
 
+from onefold import testing
 from onefold.cli.new import TEMPLATES
 from onefold.host.config import settle
 
 ROOT = Path(__file__).resolve().parents[2]
-CHECK = "import sys; from onefold import App; from onefold.host.target import load; print(*[p.name for p in load(sys.argv[1], App, __import__('pathlib').Path.cwd()).parts])"
-TOOLS = {"refund": "refund_order", "approval-inbox": "ask_a_person", "nightly-report": "nightly_report"}
+CHECK = "import sys; from onefold import App; from onefold.host.target import load; t = load(sys.argv[1], App, __import__('pathlib').Path.cwd()); print(*[getattr(p, 'name', None) or p.__name__ for p in (t.app.parts if t.app else t.parts)])"
+TOOLS = {
+    "refund": "refund_order",
+    "approval-inbox": "ask_a_person",
+    "nightly-report": "nightly_report",
+    "agent-memory": "Memory",
+    "github-triage": "triage_issue",
+}
 
 
 @pytest.mark.parametrize("template", TEMPLATES)
@@ -30,6 +38,59 @@ def test_every_template_makes_an_app_that_loads(typed: Any, tmp_path: Path, temp
     assert (ran.stdout.split(), ran.stderr) == ([TOOLS[template]], "")
     assert TOOLS[template] in (shop / "README.md").read_text()
     assert "onefold-data/" in (shop / ".gitignore").read_text()
+
+
+@pytest.mark.parametrize("template", TEMPLATES)
+def test_what_is_made_passes_the_check(typed: Any, tmp_path: Path, template: str) -> None:
+    typed("new", "shop", "--template", template)
+    ended = typed("check", "shop")
+    assert (ended.exit_code, ended.stdout) == (0, "")
+
+
+def made(typed: Any, tmp_path: Path, template: str, file: str) -> Any:
+    """The module of a template, as it is served."""
+    typed("new", "shop", "--template", template)
+    spec = importlib.util.spec_from_file_location(f"made_{template.replace('-', '_')}", tmp_path / "shop" / file)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_an_agents_memory_remembers(typed: Any, tmp_path: Path) -> None:
+    memory = made(typed, tmp_path, "agent-memory", "memory.py").Memory
+    with testing.open(memory) as app:
+        one = app.cell(memory, "c42")
+        assert one.turn(memory.recall)("rent") is None
+        one.run("remember(topic='rent', text='on the 1st')\nremember(topic='heat', text='gas')")
+        assert one.turn(memory.recall)("rent") == "on the 1st"
+        assert one.turn(memory.topics)() == ["heat", "rent"]
+        assert [one.turn(memory.forget)("rent"), one.turn(memory.forget)("rent")] == [True, False]
+
+
+@pytest.mark.parametrize(
+    "title, decided, label",
+    [("It crashes", None, "bug"), ("Hm", True, "bug"), ("Hm", False, "question"), ("Hm", "nobody", "needs triage")],
+)
+def test_new_issues_are_labelled_and_what_is_unclear_is_asked(
+    typed: Any, tmp_path: Path, title: str, decided: Any, label: str
+) -> None:
+    triage = made(typed, tmp_path, "github-triage", "triage.py")
+    with testing.open(triage.triage_issue) as app:
+        app.stub(triage.add_label, returns=None)
+        said = {"action": "opened", "issue": {"number": 7, "title": title, "id": 1}, "repository": {"full_name": "a/b"}}
+        delivery = triage.Delivery.model_validate(said)
+        receipt = app.start(triage.triage_issue, delivery)
+        if decided == "nobody":
+            app.clock.advance("7 days")
+        elif decided is not None:
+            (app.approve if decided else app.reject)(receipt, "maintainer", by="ann")
+        assert receipt.result() == triage.Labelled(issue=7, label=label)
+        (called,) = app.calls(triage.add_label)
+        assert called.args[-3:] == ("a/b", 7, label)
+        assert app.call(triage.triage_issue, triage.Delivery(action="closed")).reason == "no new issue: closed"
 
 
 @pytest.mark.parametrize("name", ["refund.py", "provider.py", "onefold.toml"])
@@ -48,4 +109,4 @@ def test_nothing_is_written_into_a_folder_that_holds_something(typed: Any, tmp_p
 
 
 def test_a_template_that_is_not_there_is_a_usage_error(typed: Any) -> None:
-    assert typed("new", "shop", "--template", "agent-memory").exit_code == 2
+    assert typed("new", "shop", "--template", "of-none").exit_code == 2

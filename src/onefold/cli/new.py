@@ -13,7 +13,7 @@ from pathlib import Path
 
 import click
 
-TEMPLATES = ("refund", "approval-inbox", "nightly-report")
+TEMPLATES = ("refund", "approval-inbox", "nightly-report", "agent-memory", "github-triage")
 SUFFIX = ".txt"  # so that no tool takes a template for a part of this package
 IGNORED = "onefold-data/\n__pycache__/\n.venv/\n"  # the store holds customers' data and the signing secret
 
