@@ -191,7 +191,7 @@ class StepFenced(CallerError):
     def __init__(self, step: str) -> None:
         self.step = step
         super().__init__(
-            f"The database handle of step {step!r} is dead: the step ended or ran past its time. Nothing was written."
+            f"The database handle of step {step!r} is dead: the step ended or ran past its time. Nothing was written. Use it within the step."
         )
 
 

@@ -64,7 +64,9 @@ class Reading:
 def read(sql: str) -> Reading:
     """Raises: BadStatement, saying why it is not available, or what of it cannot be read."""
     if len(sql) > LONGEST:
-        raise BadStatement("the statement is too long", sql[:200])
+        raise BadStatement(
+            f"it has {len(sql)} characters; at most {LONGEST} are taken, so bind what is long", sql[:200]
+        )
     if "\0" in sql:
         raise BadStatement("it has a NUL in it", sql)
     parts: list[str] = []
@@ -79,7 +81,7 @@ def read(sql: str) -> Reading:
             over = True
             continue
         if over:
-            raise BadStatement("one statement at a time", sql)
+            raise BadStatement("one statement at a time; give each a call of its own", sql)
         if kind == "name":
             parts.append(sql[start:begin])
             at.append(names.setdefault(sql[begin + 1 : end], len(names)))
@@ -111,7 +113,8 @@ def _judge(words: list[str], sql: str) -> bool:
     if what == "unlogged":
         raise BadStatement("an unlogged table loses its rows with the server; leave out UNLOGGED", sql)
     if what not in _OF_SHAPE:
-        raise BadStatement(f"{first.upper()} {what.upper()} is not available".rstrip(), sql)
+        there = ", ".join(sorted(_OF_SHAPE))
+        raise BadStatement(f"{f'{first} {what}'.rstrip().upper()} is not available; there is {there}", sql)
     return True
 
 

@@ -128,7 +128,7 @@ class Handle:
                 return True  # what is behind the statement: comments, as was seen before it ran
             seen = True
             if _COMMENT.sub("", sql[len(first) :]).strip(" \t\r\n;"):
-                raise BadStatement("one statement at a time", sql)
+                raise BadStatement("one statement at a time; give each a call of its own", sql)
             names = cursor.bindings_names
             if any(name is None or name.isdigit() for name in names):
                 raise BadStatement("values are bound by name, as in `:name`", sql)
