@@ -63,6 +63,7 @@ class MemoryActor:
     """One life of a process: the state folded from the rows, and the watchers of its passes."""
 
     stand_in = None
+    children: Any = None
 
     def __init__(self, rows: Rows, actuator: Any, *, kill_at: int | None = None, before: bool = False) -> None:
         self.rows = rows
@@ -273,6 +274,7 @@ class Failing:
     """An actor whose folds fail from the `at`-th on."""
 
     stand_in = None
+    children: Any = None
 
     def __init__(self, world: World, at: int) -> None:
         self.world = world

@@ -221,9 +221,3 @@ def test_an_option_that_is_none_is_refused() -> None:
     decorator: Any = actuator
     with pytest.raises(LoadRefused, match="@actuator: has no option 'anything'"):
         decorator(anything=None)(refund_order.function)
-
-
-@pytest.mark.parametrize("verb", ["call", "start", "first", "undo", "version", "progress"])
-def test_verbs_of_later_days_are_not_there_yet(verb: str) -> None:
-    assert not hasattr(Run, verb)
-    assert not hasattr(plain.Run, verb)

@@ -45,6 +45,7 @@ class Looking:
     """An actor that only looks: nothing may be folded in a replay of a whole journal."""
 
     stand_in = None
+    children: Any = None
 
     def __init__(self, state: State) -> None:
         self.state = state

@@ -28,11 +28,15 @@ from onefold.actuators.state import INITIAL
 from onefold.actuators.words import Start, Started
 from onefold.kernel.blob import plain
 
-VERBS = frozenset({"step", "sleep", "sleep_until", "wait_for_event", "wait_for_approval", "db"})
+VERBS = frozenset(
+    {"step", "sleep", "sleep_until", "wait_for_event", "wait_for_approval", "db"} | {"call", "start", "first"}
+)
 
 
 class Nobody:
     """Runs nothing and makes nothing durable: whatever is asked of it ends the attempt."""
+
+    children: Any = None
 
     def begin(self, call: StepCall, attempt: int) -> None:
         """Never begun."""

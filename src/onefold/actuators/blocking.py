@@ -13,9 +13,10 @@ import threading
 from collections.abc import Awaitable, Callable, Sequence
 from contextvars import copy_context
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeVar, overload
 from uuid import UUID
 
+from onefold.actuators import children
 from onefold.actuators import run as awaited
 from onefold.actuators.asking import UNSAID
 from onefold.actuators.outcomes import Approved, Expired, Rejected
@@ -28,9 +29,13 @@ from onefold.terms.errors import Suspended
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
+    from onefold.actuators.declare import Actuator
+
 P = ParamSpec("P")
 T = TypeVar("T")
 B = TypeVar("B")
+I = TypeVar("I")  # noqa: E741 - the input
+O = TypeVar("O")  # noqa: E741 - the output
 Duration = str | timedelta
 
 
@@ -180,7 +185,14 @@ class Run:
 
     @overload
     def step(  # type: ignore[overload-overlap]  # a port is called with its body, never with its step
-        self, f: Port[B, T], *, name: str | None = None, retry: Retry = ..., timeout: Duration | None = None
+        self,
+        f: Port[B, T],
+        *,
+        name: str | None = None,
+        retry: Retry = ...,
+        timeout: Duration | None = None,
+        limit: int | None = None,
+        undo: Callable[..., Any] | None = None,
     ) -> Callable[[B], T]: ...
     @overload
     def step(
@@ -190,6 +202,8 @@ class Run:
         name: str | None = None,
         retry: Retry = ...,
         timeout: Duration | None = None,
+        limit: int | None = None,
+        undo: Callable[..., Any] | None = None,
     ) -> Callable[P, T]: ...
     @overload
     def step(
@@ -199,6 +213,8 @@ class Run:
         name: str | None = None,
         retry: Retry = ...,
         timeout: Duration | None = None,
+        limit: int | None = None,
+        undo: Callable[..., Any] | None = None,
     ) -> Callable[P, T]: ...
     @overload
     def step(
@@ -208,16 +224,53 @@ class Run:
         name: str | None = None,
         retry: Retry = ...,
         timeout: Duration | None = None,
+        limit: int | None = None,
+        undo: Callable[..., Any] | None = None,
     ) -> Callable[P, T]: ...
     @overload
     def step(
-        self, f: Callable[P, T], *, name: str | None = None, retry: Retry = ..., timeout: Duration | None = None
+        self,
+        f: Callable[P, T],
+        *,
+        name: str | None = None,
+        retry: Retry = ...,
+        timeout: Duration | None = None,
+        limit: int | None = None,
+        undo: Callable[..., Any] | None = None,
     ) -> Callable[P, T]: ...
     def step(
-        self, f: Any, *, name: str | None = None, retry: Retry = DEFAULT_RETRY, timeout: Duration | None = None
+        self,
+        f: Any,
+        *,
+        name: str | None = None,
+        retry: Retry = DEFAULT_RETRY,
+        timeout: Duration | None = None,
+        limit: int | None = None,
+        undo: Callable[..., Any] | None = None,
     ) -> Any:
-        stepper: Any = self._run.step(f, name=name, retry=retry, timeout=timeout)
+        stepper: Any = self._run.step(f, name=name, retry=retry, timeout=timeout, limit=limit, undo=undo)
         return lambda *args, **values: self._cross(lambda: stepper(*args, **values))
+
+    def undo(self) -> None:
+        self._cross(self._run.undo)
+
+    def call(self, actuator: Actuator[I, O], input: I = None, *, key: str | None = None) -> O:  # type: ignore[assignment]
+        given: O = self._cross(lambda: self._run.call(actuator, input, key=key))
+        return given
+
+    def start(
+        self,
+        actuator: Actuator[I, O],
+        input: I = None,  # type: ignore[assignment]
+        *,
+        key: str | None = None,
+        detached: bool = False,
+    ) -> Child[O]:
+        begun = self._cross(lambda: self._run.start(actuator, input, key=key, detached=detached))
+        return Child(self._cross, begun)
+
+    def first(self, *awaitables: Awaitable[T]) -> tuple[int, T]:
+        raise TypeError("a plain function waits for one thing at a time; write it as `async def` with onefold.Run")
 
     def sleep(self, duration: Duration) -> None:
         self._cross(lambda: self._run.sleep(duration))
@@ -276,6 +329,30 @@ class Run:
         return self._cross(
             lambda: ask(name, message, notify=notify, timeout=timeout, offer=offer, need=need, not_by=not_by)
         )
+
+
+class Child(Generic[O]):
+    """What `run.start` gives, without `await`."""
+
+    def __init__(self, cross: Callable[[Callable[[], Any]], Any], awaited: children.Child[O]) -> None:
+        self._cross = cross
+        self._awaited = awaited
+        self.run_id, self.program, self.status = awaited.run_id, awaited.program, awaited.status
+        self.waits, self.error, self.key = awaited.waits, awaited.error, awaited.key
+        self.started_at, self.updated_at = awaited.started_at, awaited.updated_at
+
+    def result(self, *, timeout: str | timedelta | None = None) -> O:
+        given: O = self._cross(lambda: self._awaited.result(timeout=timeout))
+        return given
+
+    def refresh(self) -> Child[O]:
+        return Child(self._cross, self._cross(self._awaited.refresh))
+
+    def send(self, event: Any, *, key: str | None = None) -> None:
+        self._cross(lambda: self._awaited.send(event, key=key))
+
+    def cancel(self, reason: str | None = None) -> Child[O]:
+        return Child(self._cross, self._cross(lambda: self._awaited.cancel(reason)))
 
 
 class Database:

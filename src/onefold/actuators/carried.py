@@ -1,6 +1,6 @@
 """actuators.carried - what a run owes, and how a pass ended.
 
-For: the bodies of the ports `pass`, `notify`, `run.ended` and `run.limit`, and the answers of a pass.
+For: the bodies of the ports `pass`, `notify`, `run.ended`, `run.limit` and `run.orphan`, and the answers of a pass.
 Never: a fact; behaviour.
 Was wrong once: a receipt made when it was sent. The run had been tried again meanwhile, and the receiver was told of
 an end that was none.
@@ -65,14 +65,26 @@ class Callback(Word, frozen=True):
     receipt: Raw = NULL
 
 
+class Orphan(Word, frozen=True):
+    """Body of the port `run.orphan`: this run goes no longer than the one that began it."""
+
+    program: str
+    run: str
+    reason: str | None = None
+
+
 class Returned(Word, frozen=True):
+    """children: names of those that were begun and not waited for."""
+
     seen: int
     result: Raw = NULL
+    children: tuple[str, ...] = ()
 
 
 class Raised(Word, frozen=True):
     seen: int
     trouble: Trouble
+    children: tuple[str, ...] = ()
 
 
 class Rested(Word, frozen=True):

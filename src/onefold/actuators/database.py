@@ -31,6 +31,7 @@ class DatabaseActing:
 
     __slots__ = ("function", "name", "read", "write")
     kind = "db"
+    limit: int | None = None
 
     def __init__(
         self, name: str, function: Callable[[Tx], Any], write: Callable[[Any], bytes], read: Callable[[bytes], Any]

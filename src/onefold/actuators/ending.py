@@ -8,12 +8,12 @@ told already.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 
 from msgspec import Raw
 
-from onefold.actuators.carried import Callback, Place
+from onefold.actuators.carried import Callback, Orphan, Place
 from onefold.actuators.folding import evolve
 from onefold.actuators.receipt import picture, receipt_of
 from onefold.actuators.state import State
@@ -24,9 +24,23 @@ from onefold.terms.codec import canonical
 
 PORT = "run.ended"
 LIMIT = "run.limit"
+CHILD = "run.orphan"
+MARK = "/run_"
+"""In the name of what tells a parent of its child's end; no event that anybody sends has it."""
 MOST = 8
 """Addresses of one run. Calls that meet one run may each bring theirs; a loop of them must not fill a row."""
 ENDED = frozenset({"done", "failed", "cancelled"})
+
+
+def told_as(program: str, run: str) -> str:
+    """The name under which a parent hears of its child's end."""
+    return f"{program}/{run}"
+
+
+def child_of(name: str) -> tuple[str, str]:
+    """The program and the run that such a name is of."""
+    program, _, run = name.partition("/")
+    return program, run
 
 
 def told(state: State, facts: Sequence[Fact]) -> list[Owed]:
@@ -49,6 +63,20 @@ def place(state: State, *, leaves: bool = False, at: datetime | None = None) -> 
     since = state.updated_at if state.round else state.begins
     body = Place(id, state.program, state.limit or "", state.run, state.principal, state.priority, since, leaves)
     return Owed(LIMIT, f"{'leave' if leaves else 'place'}/{state.round}", body, at=at)
+
+
+def orphans(state: State, names: Iterable[str]) -> list[Owed]:
+    """The end of children, by the names under which they would tell of theirs."""
+    owed = []
+    for name in dict.fromkeys(names):
+        program, run = child_of(name)
+        owed.append(Owed(CHILD, f"orphan/{run}", Orphan(program, run, f"{state.run}, which began it, has ended")))
+    return owed
+
+
+def children(state: State) -> list[str]:
+    """Those that this run waits for."""
+    return [wait.name for wait in state.open.values() if wait.kind == "child"]
 
 
 def followed(state: State, event: Follow, at: int) -> Decision[Fact, Reply]:

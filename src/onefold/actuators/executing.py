@@ -55,6 +55,10 @@ class Actor(Protocol):
     def fold(self, event: Event, id: str, /) -> Awaitable[Any]:
         """Fold an event of the source `step`; answered after its commit. Raises: HostError, OwnedElsewhere."""
 
+    @property
+    def children(self) -> Any:
+        """What the run may do with others (`actuators.children`)."""
+
     async def blob(self, digest: bytes, /) -> bytes:
         """The bytes that a value of this run points at. Raises: BlobDamaged, StoreUnavailable."""
 
@@ -105,6 +109,10 @@ class Execution:
             self.home.queue = deque(filled(entry, known) for entry in self.state.journal)
         self.crossing: Crossing | None = None
         self.own = Own(copy_context())
+
+    @property
+    def children(self) -> Any:
+        return self.actor.children
 
     async def whole(self) -> PassEnded:
         if self.state.status not in GOING:  # cancelled after this pass was owed: it acts no more

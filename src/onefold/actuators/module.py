@@ -13,7 +13,7 @@ from datetime import datetime
 
 from onefold.actuators.approving import decided
 from onefold.actuators.carried import Ask, Diverged, PassEnded, Raised, Rested, Returned, RunPass, Stuck, Uncertain
-from onefold.actuators.ending import followed, place, told
+from onefold.actuators.ending import MARK, children, followed, orphans, place, told
 from onefold.actuators.folding import WAKING, evolve
 from onefold.actuators.parts import Asking, Wait
 from onefold.actuators.receipt import Picture, picture
@@ -60,6 +60,8 @@ from onefold.kernel.module import Module
 from onefold.kernel.words import NOTHING, Answer, Decision, Dropped, Owed
 from onefold.terms.instant import down, moment
 
+TOLD = ("event", "child")
+"""The kinds of wait that something sent ends."""
 RING = 1_000
 """Waits one ring of the alarm ends: about 150 KB of facts, of the megabyte that a row may have."""
 
@@ -104,7 +106,10 @@ def on_answer(state: State, answer: Answer[PassEnded | Dropped | None], now: dat
         over = PassOver(state.passes, body.seen, at)
         return _woken(state, [over, *facts], owed, unseen=len(state.journal) > body.seen, passing=False)
     fact = _end(body, at)
-    return NOTHING if fact is None else Decision(facts=[fact], owed=told(state, [fact]), reply=None)
+    if fact is None:
+        return NOTHING
+    left = [] if type(fact) is Parked else [*children(state), *getattr(body, "children", ())]
+    return Decision(facts=[fact], owed=[*told(state, [fact]), *orphans(state, left)], reply=None)
 
 
 def _end(body: PassEnded | Dropped | None, at: int) -> Fact | None:
@@ -229,7 +234,8 @@ def _cancel(state: State, reason: str | None, at: int) -> Decision[Fact, Reply]:
     if state.status not in OPEN:
         return Decision(reply=Over(state.status, changed=False))
     over = CancelledFor(at, reason)
-    return Decision(facts=[over], owed=told(state, [over]), reply=Over("cancelled", changed=True))
+    owed = [*told(state, [over]), *orphans(state, children(state))]
+    return Decision(facts=[over], owed=owed, reply=Over("cancelled", changed=True))
 
 
 def _reopen(state: State, at: int) -> Decision[Fact, Reply]:
@@ -259,7 +265,8 @@ def _waits(
 ) -> tuple[list[Fact], list[Owed]]:
     """Facts and notices for new waits. What is due already, or was sent before, ends its wait at once."""
     facts: list[Fact] = [WaitReleased(call, at) for call in released if call in state.open]
-    owed: list[Owed] = []
+    gone = (state.open.get(call) for call in released)
+    owed = orphans(state, [wait.name for wait in gone if wait is not None and wait.kind == "child"])
     back = _given_back(state, unread, at)
     facts.extend(back)
     kept = [*(Kept(fact.name, fact.body) for fact in reversed(back)), *state.kept]
@@ -268,7 +275,7 @@ def _waits(
             continue
         until = wait.until if wait.after is None else at + wait.after
         facts.append(WaitOpened(wait.call, wait.kind, wait.name, wait.digest, at, until, wait.asking))
-        early = next((event for event in kept if event.name == wait.name), None) if wait.kind == "event" else None
+        early = next((event for event in kept if event.name == wait.name), None) if wait.kind in TOLD else None
         if early is not None:
             kept.remove(early)
             facts.append(EventTaken(wait.call, wait.name, wait.digest, at, early.body, kept=True))
@@ -292,7 +299,7 @@ def _taken_back(
 ) -> list[Fact]:
     """An event given back goes to a wait that is open already, if there is one."""
     facts: list[Fact] = []
-    waiting = [w for w in state.open.values() if w.kind == "event" and w.call not in released] if back else []
+    waiting = [w for w in state.open.values() if w.kind in TOLD and w.call not in released] if back else []
     for wait in waiting:
         event = next((event for event in kept if event.name == wait.name), None)
         if event is not None:
@@ -320,10 +327,10 @@ def _ask(state: State, wait: Wait, asking: Asking, at: int, until: int | None) -
 
 
 def _sent(state: State, event: Sent, at: int) -> Decision[Fact, Reply]:
-    if state.status not in OPEN:
+    if state.status not in OPEN and not (state.status == "failed" and MARK in event.name):  # it may be tried again
         return Decision(reply=Noted("over", state.status))
     for wait in state.open.values():
-        if wait.kind == "event" and wait.name == event.name:
+        if wait.kind in TOLD and wait.name == event.name:
             taken = EventTaken(wait.call, wait.name, wait.digest, at, event.body)
             return _woken(state, [taken], [], reply=Noted("taken", state.status))
     return Decision(facts=[EventKept(event.name, at, event.body)], reply=Noted("kept", state.status))

@@ -12,7 +12,7 @@ from typing import Literal
 from msgspec import Raw, Struct
 
 NULL = Raw(b"null")
-WaitKind = Literal["approval", "event", "sleep", "retry"]
+WaitKind = Literal["approval", "event", "sleep", "retry", "child"]
 
 
 class Word(Struct, frozen=True, tag_field="type", tag=True, omit_defaults=True):

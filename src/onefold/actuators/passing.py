@@ -40,6 +40,10 @@ BATCH = 1_000
 class Executor(Protocol):
     """What a pass asks of the world. All return at once."""
 
+    @property
+    def children(self) -> Any:
+        """What the run may do with others."""
+
     def begin(self, call: StepCall, attempt: int) -> None:
         """Start an attempt; its outcome comes back as an entry."""
 
@@ -71,6 +75,7 @@ class Pass:
         self.fresh: list[Known] = []
         self.waiting: dict[str, Known] = {}
         self.running: dict[str, StepCall] = {}
+        self.held: dict[str, deque[StepCall]] = {}
         self.released: list[str] = []
         self.unread: list[str] = []
         self.folding = 0
@@ -82,6 +87,11 @@ class Pass:
         self.at = self.loop.loose
         self.root: PassTask
         self.finish: Callable[[Any], Any] = lambda value: value
+
+    @property
+    def children(self) -> Any:
+        """What the run may do with others; None once the pass is over."""
+        return None if self.suspended else self.executor.children
 
     # --- calls ------------------------------------------------------------------------------------
 
@@ -214,10 +224,10 @@ class Pass:
 
     def _go_on(self) -> bool:
         """The journal is used up: start what is new. True when there is more to drive at once."""
-        fresh, self.fresh = self.fresh, []
+        fresh, self.fresh = [*self._let_in(), *self.fresh], []
         waits: list[Wait] = []
         for call in fresh:
-            if not call.startable():
+            if not call.startable() or (isinstance(call, StepCall) and self._held(call)):
                 continue
             known = self.open.get(call.id)
             if known is not None and (call.name != known.name or call.digest != known.digest):
@@ -235,6 +245,28 @@ class Pass:
         else:
             self._rest(waits)
         return bool(self.queue)
+
+    def _held(self, call: StepCall) -> bool:
+        """Whether as many steps of its name run as its limit lets. It is let in when one of them is done."""
+        limit = call.acting.limit
+        if limit is None or sum(other.name == call.name for other in self.running.values()) < limit:
+            return False
+        self.held.setdefault(call.name, deque()).append(call)
+        return True
+
+    def _let_in(self) -> list[StepCall]:
+        """Steps that were held, as many of each name as may run now."""
+        found: list[StepCall] = []
+        for name, waiting in self.held.items():
+            room = (
+                waiting[0].acting.limit - sum(other.name == name for other in self.running.values()) if waiting else 0
+            )
+            while waiting and room > 0:
+                call = waiting.popleft()
+                if not call.done():
+                    found.append(call)
+                    room -= 1
+        return found
 
     def _register(self, waits: list[Wait]) -> None:
         """Make waits durable at once: steps still run, and the waits may end before they do."""
@@ -272,10 +304,15 @@ class Pass:
         fault = self.root.exception() if not self.root.cancelled() else asyncio.CancelledError("it cancelled itself")
         if fault is None:
             try:
-                return Returned(self.seen, self.finish(self.root.result()))
+                return Returned(self.seen, self.finish(self.root.result()), self._left())
             except Exception as unfit:  # noqa: BLE001 - the door: a result that cannot be written fails the run
                 fault = unfit
-        return Raised(self.seen, trouble_of(fault))
+        return Raised(self.seen, trouble_of(fault), self._left())
+
+    def _left(self) -> tuple[str, ...]:
+        """Children whose end is not waited for in the journal yet."""
+        waits = (call.wait for call in self.fresh if isinstance(call, WaitCall) and not call.done())
+        return tuple(wait.name for wait in waits if wait.kind == "child")
 
     def _diverge(self, expected: Entry | Open, call: Known | None) -> None:
         self.end(self._divergence(expected, call))
@@ -300,7 +337,7 @@ class Pass:
         self.outcome = outcome
         self.suspended = True
         unwind(self.loop)
-        for kept in (self.calls, self.fresh, self.waiting, self.running, self.queue):
+        for kept in (self.calls, self.fresh, self.waiting, self.running, self.held, self.queue):
             kept.clear()
         self.executor.ended()
         del self.executor  # a pass that ended asks for nothing, and holds nobody

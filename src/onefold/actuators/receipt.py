@@ -33,7 +33,7 @@ class Trouble(Struct, frozen=True, omit_defaults=True):
 
 
 class WaitShown(Struct, frozen=True, omit_defaults=True):
-    """One wait: kind is `approval`, `event`, `sleep` or `retry`; instants are milliseconds. `call` binds a decision."""
+    """One wait: kind is `approval`, `event`, `sleep`, `retry` or `child`; instants are milliseconds. `call` binds a decision."""
 
     kind: str
     name: str

@@ -72,6 +72,7 @@ class _Looking:
     """An actor that only shows its state."""
 
     stand_in = None
+    children: Any = None
 
     def __init__(self, state: State) -> None:
         self.state = state

@@ -8,8 +8,10 @@ mistake, and its place among the calls depended on who awaited first.
 
 from __future__ import annotations
 
+import asyncio
 import random
 import uuid as uuids
+from asyncio import Future
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from datetime import datetime, timedelta
 from functools import cached_property
@@ -18,10 +20,13 @@ from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, TypeVar,
 
 from onefold.actuators.asking import UNSAID, all_said, answered, asking, event_class
 from onefold.actuators.calls import StepCall, WaitCall
+from onefold.actuators.children import REFUSED, Child, Children, beginning, outcome_of
 from onefold.actuators.database import Database
+from onefold.actuators.ending import told_as
 from onefold.actuators.outcomes import Approved, Expired, Rejected
 from onefold.actuators.parts import Asking, Wait
 from onefold.actuators.passing import Pass
+from onefold.actuators.stepper import Stepper, Undoable
 from onefold.actuators.stepping import (
     DEFAULT_RETRY,
     Acting,
@@ -34,39 +39,21 @@ from onefold.actuators.stepping import (
 from onefold.actuators.words import EventTaken, WaitDue
 from onefold.kernel.port import Port, Step
 from onefold.terms.duration import duration_ms
-from onefold.terms.errors import Undeclared
+from onefold.terms.errors import BadArguments, Fault, Undeclared
 from onefold.terms.instant import moment, up
 from onefold.terms.typed import codec_of
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
+    from onefold.actuators.declare import Actuator
+
 P = ParamSpec("P")
 T = TypeVar("T")
+I = TypeVar("I")  # noqa: E741 - the input
+O = TypeVar("O")  # noqa: E741 - the output
 B = TypeVar("B")
 Duration = str | timedelta
-
-
-class Stepper:
-    """A function as a step: called with its own arguments it gives what is awaited."""
-
-    __slots__ = ("_acting", "_home")
-
-    def __init__(self, home: Pass, acting: Acting) -> None:
-        self._home = home
-        self._acting = acting
-
-    def __call__(self, *args: Any, **values: Any) -> StepCall:
-        acting = self._acting
-        info = acting.info
-        if values or len(args) != info.arity:
-            args, values = info.bind(args, values)
-        name = acting.name
-        digest = digest_of(name, args, values) if values else digest_of(name, args)
-        home = self._home
-        call = StepCall(home, home.next_id(), digest, acting, args, values, home.which(name))
-        home.add(call)
-        return call
 
 
 class Run:
@@ -87,6 +74,7 @@ class Run:
         self._owner = owner
         self._ports = ports
         self._seed = seed  # the id; of a fork, that of the run it began with
+        self._undos: list[tuple[StepCall, Callable[[], StepCall]]] = []
         self._steppers: dict[Any, Stepper] = {}  # those without options, made once a pass
 
     @cached_property
@@ -107,7 +95,14 @@ class Run:
 
     @overload
     def step(  # type: ignore[overload-overlap]  # a port is called with its body, never with its step
-        self, f: Port[B, T], *, name: str | None = None, retry: Retry = ..., timeout: Duration | None = None
+        self,
+        f: Port[B, T],
+        *,
+        name: str | None = None,
+        retry: Retry = ...,
+        timeout: Duration | None = None,
+        limit: int | None = None,
+        undo: Callable[..., Any] | None = None,
     ) -> Callable[[B], Coroutine[Any, Any, T]]: ...
     @overload
     def step(
@@ -117,6 +112,8 @@ class Run:
         name: str | None = None,
         retry: Retry = ...,
         timeout: Duration | None = None,
+        limit: int | None = None,
+        undo: Callable[..., Any] | None = None,
     ) -> Callable[P, Coroutine[Any, Any, T]]: ...
     @overload
     def step(
@@ -126,6 +123,8 @@ class Run:
         name: str | None = None,
         retry: Retry = ...,
         timeout: Duration | None = None,
+        limit: int | None = None,
+        undo: Callable[..., Any] | None = None,
     ) -> Callable[P, Coroutine[Any, Any, T]]: ...
     @overload
     def step(
@@ -135,10 +134,19 @@ class Run:
         name: str | None = None,
         retry: Retry = ...,
         timeout: Duration | None = None,
+        limit: int | None = None,
+        undo: Callable[..., Any] | None = None,
     ) -> Callable[P, Coroutine[Any, Any, T]]: ...
     @overload
     def step(
-        self, f: Callable[P, T], *, name: str | None = None, retry: Retry = ..., timeout: Duration | None = None
+        self,
+        f: Callable[P, T],
+        *,
+        name: str | None = None,
+        retry: Retry = ...,
+        timeout: Duration | None = None,
+        limit: int | None = None,
+        undo: Callable[..., Any] | None = None,
     ) -> Callable[P, Coroutine[Any, Any, T]]: ...
     def step(
         self,
@@ -147,15 +155,18 @@ class Run:
         name: str | None = None,
         retry: Retry = DEFAULT_RETRY,
         timeout: Duration | None = None,
+        limit: int | None = None,
+        undo: Callable[..., Any] | None = None,
     ) -> Any:
         """`f` as a journaled step: call it with f's own arguments and await it.
 
-        f: async, plain (runs in a thread) or a port. timeout: for each attempt. The result is what f's
+        f: async, plain (runs in a thread) or a port. timeout: for each attempt. limit: so many of this name at a time.
+        undo: what `run.undo()` calls with the same arguments once this is done. The result is what f's
         return annotation reads back from the journal, the first time too. Raises: here, Undeclared for a port
         that the actuator does not list, BadArguments for what is no duration; when called, TypeError for wrong
         arguments; when awaited, StepFailed after the last attempt.
         """
-        plain = name is None and retry is DEFAULT_RETRY and timeout is None
+        plain = name is None and retry is DEFAULT_RETRY and timeout is None and limit is None and undo is None
         if plain and (known := self._steppers.get(f)) is not None:
             return known
         port = None
@@ -164,13 +175,87 @@ class Run:
                 raise Undeclared(f.name, self._owner)
             port, name, f = f, name or f.name, f.function
         info = read(f)
-        limit = None if timeout is None else duration_ms(timeout, what="timeout")
-        made = Stepper(self._home, Acting(step_name(name, f, info), f, info, retry, limit, port))
+        if limit is not None and (type(limit) is not int or limit < 1):
+            raise BadArguments([Fault("limit", "must be a whole number from 1", limit)])
+        within = None if timeout is None else duration_ms(timeout, what="timeout")
+        acting = Acting(step_name(name, f, info), f, info, retry, within, port, limit)
+        made = Stepper(self._home, acting)
+        if undo is not None:
+            undoing: Any = self.step(undo, name=f"undo {acting.name}")
+            return Undoable(made, undoing, self._undos)
         if plain:
             self._steppers[f if port is None else port] = made
         return made
 
+    async def undo(self) -> None:
+        """Take back each step that has an `undo` and is done, latest first, each a step of its own. Raises: StepFailed."""
+        while self._undos:
+            call, undoing = self._undos.pop()
+            if call.done() and not call.cancelled() and call.exception() is None:
+                await undoing()
+
+    # --- children ---------------------------------------------------------------------------------
+
+    def call(self, actuator: Actuator[I, O], input: I = None, *, key: str | None = None) -> Coroutine[Any, Any, O]:  # type: ignore[assignment]
+        """Another run, to its end. It ends with this one. Raises: RunFailed, RunCancelled; StepFailed where it was refused."""
+        begun = self._begin(actuator, input, key, detached=False)
+
+        async def called() -> O:
+            given: O = await self._ending(actuator, await begun, detached=False)
+            return given
+
+        return called()
+
+    async def start(
+        self,
+        actuator: Actuator[I, O],
+        input: I = None,  # type: ignore[assignment]
+        *,
+        key: str | None = None,
+        detached: bool = False,
+    ) -> Child[O]:
+        """Another run, as soon as it is committed. It ends with this one, unless it is detached."""
+        run = await self._begin(actuator, input, key, detached=detached)
+        ending = None if detached else self._ending(actuator, run, detached=False)
+
+        def wait() -> WaitCall:
+            return self._ending(actuator, run, detached=True) if ending is None else ending
+
+        now = self.now()
+        shown = (run, actuator.name, "running", (), None, key, now, now)
+        return Child(*shown, _step=self.step, _children=self._children(), _ending=wait)
+
+    def _begin(self, actuator: Actuator[Any, Any], input: Any, key: str | None, *, detached: bool) -> StepCall:
+        begin = beginning(self._children(), actuator)
+        acting = Acting(actuator.name, begin, read(begin), Retry(never=REFUSED))
+        return Stepper(self._home, acting)(actuator.name, actuator.written(input).decode(), key, detached)
+
+    def _ending(self, actuator: Actuator[Any, Any], run: str, *, detached: bool) -> WaitCall:
+        name = told_as(actuator.name, run)
+        waiting = self._wait("event" if detached else "child", name, digest_of("child", name), outcome_of(actuator))
+        found: WaitCall = waiting
+        return found
+
+    def _children(self) -> Children:
+        found: Children = self._home.children
+        return found
+
     # --- waits ------------------------------------------------------------------------------------
+
+    async def first(self, *awaitables: Awaitable[T]) -> tuple[int, T]:
+        """The first of them that is done: its place and its value. The others are cancelled, their waits let go."""
+        loop = self._home.loop
+        tasks: list[Future[T]] = [
+            one if isinstance(one, Future) else loop.create_task(_awaited(one)) for one in awaitables
+        ]
+        try:
+            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            place = next((n for n, task in enumerate(tasks) if task.done()), None)
+            for task in tasks:
+                task.cancel()
+        assert place is not None, "one of them is done"
+        return place, tasks[place].result()
 
     def sleep(self, duration: Duration) -> Coroutine[Any, Any, None]:
         """Wait this long, durably. Raises: BadArguments at the call for what is no duration."""
@@ -257,7 +342,7 @@ class Run:
 
     def _wait(
         self,
-        kind: Literal["sleep", "event", "approval"],
+        kind: Literal["sleep", "event", "approval", "child"],
         name: str,
         digest: str,
         outcome: Callable[[Any], Any],
@@ -274,6 +359,10 @@ class Run:
             return call
         home.add(call)
         return call
+
+
+async def _awaited(one: Awaitable[T]) -> T:
+    return await one
 
 
 def _nothing(entry: WaitDue) -> None:

@@ -193,10 +193,10 @@ def check_name(name: object, what: str) -> str:
 class Acting:
     """A step as `run.step` was asked for it: its function and its policy. One stands for many calls.
 
-    port: the port it goes through, or None. write, read: the bytes of a result, and the value in them.
+    port: the port it goes through, or None. limit: of its name so many run at a time. write, read: the bytes of a result, and the value in them.
     """
 
-    __slots__ = ("function", "info", "name", "port", "read", "retry", "timeout", "write")
+    __slots__ = ("function", "info", "limit", "name", "port", "read", "retry", "timeout", "write")
     kind = "step"
 
     def __init__(
@@ -207,8 +207,10 @@ class Acting:
         retry: Retry = DEFAULT_RETRY,
         timeout: int | None = None,
         port: Port[Any, Any] | None = None,
+        limit: int | None = None,
     ) -> None:
         self.name = name
+        self.limit = limit
         self.function = function
         self.info = info
         self.retry = retry

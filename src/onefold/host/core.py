@@ -167,6 +167,7 @@ class Core:
         self.at: dict[str, Place] = {}
         self.spaces: dict[str, AuthorSpace] = {}
         self.windows = windows_of(catalog, config.retention.ids)
+        self.runs: Any = None  # the host's verbs for runs, once it is open
         self.blobs: dict[str, Blobs] = {}
         self.noted = Noted()
         self.singles: Callable[[], Sequence[ActorId]] = tuple  # actors owned apart from their slots

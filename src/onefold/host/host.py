@@ -29,6 +29,7 @@ from onefold.host.driver import soonest
 from onefold.host.exporting import export_of
 from onefold.host.forking import ForkVerbs
 from onefold.host.guards import of_slots
+from onefold.host.kin import kin_ports
 from onefold.host.limiting import limit_ports, limits_module
 from onefold.host.live import Happening, Live
 from onefold.host.modules import ModuleVerbs
@@ -220,8 +221,7 @@ class Host(
         ports.update(limit_ports(self._core))
         if notify is not None:
             ports["notify"] = asking(self._core, notify)
-        if ended is not None:
-            ports[ended.name] = ended
+        ports.update(kin_ports(self._core, ended))
         if alert is not None:
             if alert.name in self.catalog.ports:
                 told = "is what `alerts` in onefold.toml are sent through; give this port another name"

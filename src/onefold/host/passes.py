@@ -17,6 +17,7 @@ from onefold.actuators.state import State
 from onefold.actuators.words import Event, Fact, Stepped
 from onefold.host.core import Core
 from onefold.host.deciding import decided
+from onefold.host.kin import Kin
 from onefold.kernel.drain import moved
 from onefold.kernel.port import Inner
 from onefold.node.author import author
@@ -42,6 +43,10 @@ class RunActor:
     def state(self) -> State:
         state: State = self._resident.durable
         return state
+
+    @property
+    def children(self) -> Kin:
+        return Kin(self._core.runs, self._at)
 
     def watch(self, callback: Callable[[Sequence[Fact]], None], /) -> Callable[[], None]:
         watchers = self._resident.watchers

@@ -19,6 +19,7 @@ from typing import Any
 
 from msgspec import Raw, structs
 
+from onefold.actuators.ending import MARK
 from onefold.actuators.history import history_of
 from onefold.actuators.journal import rows
 from onefold.actuators.receipt import Picture, Receipt, Trouble, picture, receipt_of
@@ -33,7 +34,7 @@ from onefold.host.modules import Page
 from onefold.host.starting import Started, StartVerbs, Turns
 from onefold.store.contract import Query
 from onefold.terms.codec import canonical, digest
-from onefold.terms.errors import NotFound
+from onefold.terms.errors import BadArguments, Fault, NotFound
 from onefold.terms.faults import FIRST_PAGE
 from onefold.terms.ids import ActorId, check_text, door_id, principal_of, principal_text, run_tag
 from onefold.terms.instant import moment
@@ -76,6 +77,7 @@ class RunVerbs(StartVerbs):
             self._by_tag.setdefault(run_tag(name), []).append(name)
         self._core.ports.update(run_ports(self._core.catalog.actuators.values(), self.start_checked, self.run_send))
         self._core.acts["reopen"] = self._reopen
+        self._core.runs = self
         self._core.heard.append(lambda resident, folded: self._wake(resident.at, resident.durable))
         self._core.looks.append(lambda at: self._wake(at, None))
 
@@ -151,6 +153,10 @@ class RunVerbs(StartVerbs):
     async def run_send(self, run_id: str, event: str, body: Any, *, key: str | None = None, caller: Caller) -> Receipt:
         """Send an event to a run. It is taken by a wait, or kept for one. Raises: NotFound, KeyConflict."""
         at = await self._actor(run_id, caller)
+        if MARK in event:
+            raise BadArguments(
+                [Fault("event", "is how a child tells its parent, and no event that anybody sends", event)]
+            )
         id = check_text(key, "key") if key is not None else self._chance(16).hex()
         written = canonical(body)
         sent = Sent(id, run_id, event, Raw(written))
