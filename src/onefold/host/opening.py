@@ -111,7 +111,7 @@ def _enlisted(config: Config, clock: Clock | None, known: Catalog) -> Enlisted |
         return None
     from onefold.host.enlisting import enlisted  # only a fleet pays for it
 
-    return enlisted(config, clock, known.actuators, lambda: make_world(config, WallClock(), part="lease"))
+    return enlisted(config, clock, known.actuators, lambda: make_world(config, WallClock()))
 
 
 def make_world(
@@ -120,13 +120,12 @@ def make_world(
     *,
     accept_rollback: bool = False,
     failpoint: Callable[[str], None] | None = None,
-    part: str = "",
 ) -> World:
-    """The store that the settings name, and those of the spaces that they move. `part`: of a node, as the server is told.
+    """The store that the settings name, and those of the spaces that they move.
 
     Raises: LoadRefused.
     """
-    make = partial(_world, config, clock, accept_rollback, failpoint, part)
+    make = partial(_world, config, clock, accept_rollback, failpoint)
     main = make("store", config.store)
     worlds = {config.store: main}
     for name, store in config.spaces.items():
@@ -144,7 +143,6 @@ def _world(
     clock: Clock,
     accept_rollback: bool,
     failpoint: Callable[[str], None] | None,
-    part: str,
     said: str,
     store: str,
 ) -> World:
@@ -168,7 +166,7 @@ def _world(
 
     named = f"process {os.getpid()} on {platform.node()}"
     if config.node.name is not None:
-        named = f"node {config.node.name}{' ' if part else ''}{part}, {named}"
+        named = f"node {config.node.name}, {named}"
     try:
         return PostgresWorld(
             store,

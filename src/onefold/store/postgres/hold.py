@@ -39,10 +39,10 @@ _HELD = (
 )
 _BY = (_HELD.format(_DOOR) + " and pid=$2::int8").encode()
 _WHO = (
-    "select max(a.application_name) from pg_locks l join pg_stat_activity a using (pid), {} as k"
+    "select distinct a.application_name from pg_locks l join pg_stat_activity a using (pid), {} as k"
     " where l.locktype='advisory' and l.granted and l.objsubid=1 and l.pid<>pg_backend_pid()"
     " and l.database=(select oid from pg_database where datname=current_database())"
-    " and l.classid=((k >> 32) & 4294967295)::oid and l.objid=(k & 4294967295)::oid"
+    " and l.classid=((k >> 32) & 4294967295)::oid and l.objid=(k & 4294967295)::oid order by 1"
 )
 
 Connect = Callable[[], Awaitable[Wire]]
@@ -147,12 +147,15 @@ class Shared:
 
 
 async def holder_of(wire: Wire, within: str) -> str | None:
-    """The process that has a store, as it named itself; None when none does. Raises: StoreUnavailable."""
+    """The process that has a store, as it named itself, or all that share it; None when none does.
+
+    Raises: StoreUnavailable.
+    """
     for key in (_DOOR, _ROOMS):
         (result,) = await _sent(wire, _WHO.format(key).encode(), [within.encode()])
-        ((holder,),) = wire.rows(result)
-        if holder is not None:
-            return str(holder).removeprefix("onefold ") or "another process"
+        holders = [str(name).removeprefix("onefold").strip() or "another process" for (name,) in wire.rows(result)]
+        if holders:
+            return "; ".join(holders)
     return None
 
 

@@ -89,4 +89,4 @@ def _holder(mark: Path) -> str | None:
         return holder_of(os.pread(handle, HEAD, 0))
     finally:
         os.close(handle)
-    return ", ".join(seated(str(mark))) or None
+    return "; ".join(seated(str(mark))) or None

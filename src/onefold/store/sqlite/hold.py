@@ -178,7 +178,7 @@ def seated(path: str, *, but: str = "") -> list[str]:
 
 def _holders(path: str, head: bytes) -> str:
     """Who keeps a space from who wants it alone."""
-    return ", ".join(seated(path)) or holder_of(head)
+    return "; ".join(seated(path)) or holder_of(head)
 
 
 # --- how far --------------------------------------------------------------------------------------
