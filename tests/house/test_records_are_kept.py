@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import tomllib
+from collections.abc import Iterator
+from pathlib import Path
 
-from tests.house.tree import ROOT, shown
+from tests.house.tree import ROOT, parsed, python_files, shown
 
 ADRS = sorted((ROOT / "docs" / "adr").glob("[0-9]*.md"))
 PARTS = ("Context", "Decision", "Consequences")
@@ -58,6 +61,22 @@ def test_every_dependency_is_pinned() -> None:
     wanted = [*PROJECT["dependencies"], *PROJECT["optional-dependencies"]["dev"], "hatchling"]
     names = [re.split(r"[ <>=;\[]", line)[0].lower() for line in wanted]
     assert [name for name in names if name not in pins()] == []
+
+
+def test_every_dependency_is_imported_and_stands_there_once() -> None:
+    names = [re.split(r"[ <>=;\[]", line)[0] for line in PROJECT["dependencies"]]
+    assert sorted(set(names)) == sorted(names)
+    found = {name.partition(".")[0] for path in python_files("src") for name in imported(path)}
+    assert [name for name in names if name.replace("-", "_") not in found] == []
+
+
+def imported(path: Path) -> Iterator[str]:
+    """The modules a file names, also those that it loads when they are first needed."""
+    for node in ast.walk(parsed(path)):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            yield node.module
 
 
 def test_a_pin_is_a_release_and_nothing_else() -> None:
