@@ -9,9 +9,10 @@ from typing import Any, Literal
 from uuid import UUID
 
 import pytest
-from pydantic import AnyUrl, AwareDatetime, BaseModel, Field, SecretStr, field_validator, model_validator
+from pydantic import AnyUrl, AwareDatetime, BaseModel, ConfigDict, Field, SecretStr, field_validator, model_validator
 
 from onefold.actuators import Run, actuator
+from onefold.actuators.arguments import check_arguments
 from onefold.terms.errors import BadArguments
 
 
@@ -235,3 +236,20 @@ class Nested(BaseModel):
 def test_a_float_for_money_keeps_its_digits() -> None:
     found: Any = order.check({**GOOD, "amount": 40.1})
     assert found.amount == Decimal("40.1")
+
+
+def test_a_model_that_says_what_becomes_of_unknown_fields_is_heard() -> None:
+    class Delivery(BaseModel):
+        model_config = ConfigDict(extra="ignore")
+        action: str
+
+    class Anything(BaseModel):
+        model_config = ConfigDict(extra="allow")
+        action: str
+
+    sent = {"action": "opened", "sender": {"id": 1}}
+    properties = {"action": {"type": "string"}}
+    assert check_arguments(Delivery, properties, sent) == Delivery(action="opened")
+    assert check_arguments(Anything, properties, sent) == Anything.model_validate(sent)
+    with pytest.raises(BadArguments, match="action: is missing"):
+        check_arguments(Delivery, properties, {"sender": 1})

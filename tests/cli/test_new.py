@@ -93,6 +93,15 @@ def test_new_issues_are_labelled_and_what_is_unclear_is_asked(
         assert app.call(triage.triage_issue, triage.Delivery(action="closed")).reason == "no new issue: closed"
 
 
+def test_a_delivery_as_github_sends_it_is_taken(typed: Any, tmp_path: Path) -> None:
+    triage = made(typed, tmp_path, "github-triage", "triage.py")
+    sender = {"login": "x", "id": 1}
+    issue = {"number": 7, "title": "It crashes", "body": None, "user": sender, "labels": []}
+    repository = {"id": 4, "full_name": "a/b", "owner": sender, "private": False}
+    body = {"action": "opened", "issue": issue, "repository": repository, "sender": sender}
+    assert triage.triage_issue.check(body).issue.title == "It crashes"
+
+
 @pytest.mark.parametrize("name", ["refund.py", "provider.py", "onefold.toml"])
 def test_the_refund_template_is_the_example(typed: Any, tmp_path: Path, name: str) -> None:
     typed("new", "shop")

@@ -32,6 +32,8 @@ def check_arguments(model: type[BaseModel] | None, properties: Mapping[str, Any]
     given = {key: value for key, value in sent.items() if key in properties or key not in INJECTED}
     near = [name for name in properties if name not in given]
     strange = [(key, value) for key, value in given.items() if key not in properties]
+    said = None if model is None else model.model_config.get("extra")
+    strange, more = _left(strange, said)
     faults = [_unknown(key, value, near if n < MAX_FAULTS else ()) for n, (key, value) in enumerate(strange)]
     if model is None:
         if faults:
@@ -40,7 +42,7 @@ def check_arguments(model: type[BaseModel] | None, properties: Mapping[str, Any]
     from pydantic import ValidationError
 
     names = _by_name(model)
-    taken = {}
+    taken = more
     for key, value in given.items():
         if key in properties:
             value = _as_sent(value, properties[key])
@@ -55,6 +57,14 @@ def check_arguments(model: type[BaseModel] | None, properties: Mapping[str, Any]
         if not faults:
             return found
     raise BadArguments(faults)
+
+
+def _left(strange: list[tuple[str, Any]], said: str | None) -> tuple[list[tuple[str, Any]], dict[str, Any]]:
+    """Of fields that a model has not, those that are faults, and those that it takes all the same. It may say so itself:
+    a webhook's sender adds fields when it likes."""
+    if said == "allow":
+        return [], dict(strange)
+    return ([] if said == "ignore" else strange), {}
 
 
 def _unknown(key: str, value: Any, near: Sequence[str]) -> Fault:
