@@ -74,6 +74,13 @@ class Cells(Module[Record, Event, Fact, Told, Record]):
         self.name = shape.name
         self.shape = shape
 
+    def knows(self, event: Event) -> None:
+        """That this code has the method, and the arguments by these names. Raises: NotFound, BadArguments."""
+        if isinstance(event, Call):
+            strange = event.arguments.keys() - set(self.shape.method(event.method).parameters)
+            if strange:
+                raise BadArguments([Fault(name, "is no argument of it") for name in sorted(strange)])
+
 
 def decision(shape: Shape, number: int, record: Record, event: Event, now: datetime) -> Decision[Fact, Told]:
     """One event on the record. A turn of a cell that is not there is refused; nothing begins by accident.

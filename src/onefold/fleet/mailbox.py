@@ -11,23 +11,28 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
+from onefold.fleet.wire import fault_of, told_of
 from onefold.store.contract import (
+    Body,
     Cas,
     Cell,
     Column,
     Condition,
     Create,
     Each,
+    Last,
     Migration,
     Query,
+    Remove,
     Row,
     Schema,
     Table,
     Value,
     Write,
 )
+from onefold.terms.errors import OnefoldError
 from onefold.terms.ids import SLOTS, ActorId, principal_of, principal_text, slot_of
 from onefold.terms.instant import Instant
 
@@ -59,6 +64,8 @@ BOX_AT_MOST: Final = 10_000
 """Letters that wait for one actor. At a millisecond each the last of them already waits ten seconds."""
 TRIES: Final = 8
 """After so many faults a letter is parked: with the backoff below, half an hour after its first try."""
+OTHER_CODE_MS: Final = 2_000
+"""Until a letter is tried again that only a node of other code can read: a restart with that code takes some seconds."""
 PARKED_SHOWN: Final = 1_000
 FIRST_MS: Final = 500
 LONGEST_MS: Final = 15 * 60_000
@@ -97,7 +104,15 @@ class GivenUp:
 
 def given_up(row: Row) -> GivenUp:
     at = row[MAIL.at["at"]]
-    return GivenUp(waiting(row), str(row[MAIL.at["error"]] or ""), Instant(at if isinstance(at, int) else 0))
+    fault = refusal(row)
+    error = str(row[MAIL.at["error"]] or "") if fault is None else str(fault)
+    return GivenUp(waiting(row), error, Instant(at if isinstance(at, int) else 0))
+
+
+def refusal(row: Row) -> OnefoldError | None:
+    """What refused the turn of a letter whose sender waits for its answer; None of any other."""
+    error = str(row[MAIL.at["error"]] or "")
+    return fault_of(error.encode()) if row[MAIL.at["due_at"]] is None and error.startswith('{"') else None
 
 
 def waiting(row: Row) -> Waiting:
@@ -217,6 +232,27 @@ def failed(mail: Waiting, now: int, error: str, *, hopeless: bool = False) -> Wr
     over = hopeless or tries >= TRIES
     at = None if over else now + min(LONGEST_MS, FIRST_MS << min(tries, 20))
     return Cas(MAIL, [((mail.n,), {"tries": mail.tries}, {"tries": tries, "due_at": at, "error": error})])
+
+
+def refused(mail: Waiting, fault: OnefoldError) -> Write:
+    """Its turn was refused, and its sender waits to be told: parked with the refusal, for whoever comes first."""
+    change: dict[str, Value] = {"tries": mail.tries + 1, "due_at": None, "error": told_of(fault).decode()}
+    return Cas(MAIL, [((mail.n,), {"tries": mail.tries}, change)])
+
+
+def answered(row: Row) -> Body[None]:
+    """Take a refused letter away, since its sender was told. Not one that a person has tried again meanwhile."""
+
+    def body() -> Any:
+        yield ()
+        return Last((Remove(MAIL, where=(("n", "=", row[0]), ("due_at", "null", True))),), None)
+
+    return body
+
+
+def unread(mail: Waiting, now: int, error: str) -> Write:
+    """This code cannot read it, and a node of other code may: later, and no try of it."""
+    return Cas(MAIL, [((mail.n,), {"tries": mail.tries}, {"due_at": now + OTHER_CODE_MS, "error": error})])
 
 
 def again(n: int, now: int) -> Write:

@@ -62,10 +62,15 @@ LEASE = Table(
     everywhere=True,
 )
 SPLIT = Table("split", (Column("what", "text"), Column("n", "int")), key=("what",), everywhere=True)
+CODE = Table("code", (Column("node", "text"), Column("reads", "text")), key=("node",), everywhere=True)
+"""What the code of each node's last life can read, as a digest: what one cannot, another of other code may."""
 FLEET = Schema(
     "fleet",
-    (NODE, OWNER, LEASE, SPLIT),
-    (Migration(1, oldest=1, steps=(Create(NODE), Create(OWNER), Create(LEASE), Create(SPLIT))),),
+    (NODE, OWNER, LEASE, SPLIT, CODE),
+    (
+        Migration(1, oldest=1, steps=(Create(NODE), Create(OWNER), Create(LEASE), Create(SPLIT))),
+        Migration(2, oldest=1, steps=(Create(CODE),)),
+    ),
 )
 
 LIVE, LEAVING, CLOSED = "live", "leaving", "closed"
@@ -152,6 +157,16 @@ def over_in(rows: Iterable[Row]) -> Callable[[str], bool]:
         return int(incarnation) < node.incarnation or (int(incarnation) == node.incarnation and node.state == CLOSED)
 
     return over
+
+
+def telling_code(node: str, reads: str) -> Body[None]:
+    """What the code of this node reads, before it joins."""
+
+    def body() -> Any:
+        yield ()
+        return Last((Put(CODE, [(node, reads)]),), None)
+
+    return body
 
 
 def slot_name(slot: int) -> str:

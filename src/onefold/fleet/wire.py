@@ -87,6 +87,11 @@ def boxed(at: ActorId, event: str, body: bytes) -> Sent:
     return Sent(at, event, _hex(told["digest"]), told["word"])
 
 
+def is_routed(body: bytes) -> bool:
+    """Whether a letter is a turn whose sender waits for its reply, and no program that was posted."""
+    return "word" in parse(body, "a letter")
+
+
 def _hex(text: str) -> bytes:
     try:
         return bytes.fromhex(text)

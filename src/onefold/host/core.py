@@ -20,7 +20,7 @@ from onefold.actuators.executing import Actor, run_pass
 from onefold.host.catalog import Catalog
 from onefold.host.clock import Clock
 from onefold.host.config import Config
-from onefold.host.deciding import Deciding
+from onefold.host.deciding import Deciding, read_by
 from onefold.host.driver import Driver
 from onefold.host.guards import of_boxes
 from onefold.host.programs import NoCells, Programs
@@ -325,11 +325,9 @@ class Core:
         self.node.mine(sent.at)
         if self.router is not None:
             self.router.knows(sent.at)
-        return (
-            self.programs.read_program(sent)
-            if sent.is_program
-            else self.node.kind(sent.at.kind).module.codecs.event.from_json(sent.word)
-        )
+        if sent.is_program:
+            return self.programs.read_program(sent)
+        return read_by(self.node.kind(sent.at.kind).module, sent.word)
 
     async def received(self, sent: Sent, takes: Brought | None = None, read: Any = None) -> tuple[Any, bool]:
         """A turn that another node or a letter brought, of an actor of this process: its reply, and whether it was given

@@ -1,6 +1,6 @@
 """host.deciding - a decision on an event, as the node asks for it.
 
-For: an event and its module's `decide` in one, for a fold.
+For: an event and its module's `decide` in one, for a fold; an event of another process, read.
 Never: decides by itself; keeps a state.
 Was wrong once: a lambda at each door. None of them could say afterwards whether it had been asked.
 """
@@ -34,3 +34,12 @@ class Deciding:
 def decided(decide: Any, event: Any, state: Any, now: datetime) -> Any:
     """The decision on an event, as the node asks for it."""
     return decide(state, event, now)
+
+
+def read_by(module: Any, word: Any) -> Any:
+    """An event of another process as this code reads it. Raises: BadArguments; NotFound for a method it has not."""
+    event = module.codecs.event.from_json(word)
+    knows = getattr(module, "knows", None)
+    if knows is not None:
+        knows(event)
+    return event

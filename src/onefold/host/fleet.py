@@ -17,10 +17,21 @@ from onefold.fleet import claims
 from onefold.fleet.abroad import authored, read, shown
 from onefold.fleet.mailbox import MAIL, due
 from onefold.fleet.mailbox import parked as parked_mail
-from onefold.fleet.ownership import NODE, OWNER, NodeRow, OwnerRow, actor_name, slot_name, space_name
+from onefold.fleet.ownership import (
+    CODE,
+    NODE,
+    OWNER,
+    NodeRow,
+    OwnerRow,
+    actor_name,
+    slot_name,
+    space_name,
+    telling_code,
+)
 from onefold.fleet.wire import Answer, Sent
 from onefold.fleet.words import Claimed, Contended, Done, Fenced, Free, HeldBy, Member, Owner, Seized
 from onefold.host.caller import Caller
+from onefold.host.code import reads
 from onefold.host.core import MAIN, Core
 from onefold.host.membership import Membership
 from onefold.host.peers import Peers
@@ -33,6 +44,7 @@ from onefold.terms.duration import duration_ms
 from onefold.terms.errors import BadArguments, Fault, OnefoldError, OwnedElsewhere
 from onefold.terms.ids import ActorId, check_text, slot_of
 from onefold.terms.instant import Instant, moment, text
+from onefold.terms.turns import TurnFailed
 
 SHOWN = 1_000
 TRIES, AGAIN_MS = 5, 200  # to find whoever has a file now
@@ -45,6 +57,7 @@ class Fleet:
         self._core = core
         self._incarnation = incarnation
         self._leaving: asyncio.Task[None] | None = None
+        self._reads = ""
         self._singles: dict[str, ActorId] = {}  # actors that were claimed here, by the names of their rows
         self.membership = membership
         self.peers = peers
@@ -52,6 +65,7 @@ class Fleet:
             core.node, membership, peers, core.clock, self._space_of, core.fetch, core.letterbox
         )
         core.singles = self.singles
+        core.postman.others = self._others
         membership.gained = self._gained
         membership.lost = self._lost
         membership.ended = self._ended
@@ -67,6 +81,8 @@ class Fleet:
 
     async def open(self) -> None:
         """Join the fleet, and take what nobody has. Raises: StoreUnavailable."""
+        self._reads = reads(self._core.catalog)
+        await self.membership.transact(telling_code(self.membership.name, self._reads), "what a node's code reads")
         await self.membership.join()
         self.membership.start()
 
@@ -115,8 +131,21 @@ class Fleet:
         if isinstance(sent.word, dict) and sent.word.get("do") == "watch":
             await self._watch(sent.at, sent.word.get("after"))
             return Answer(b"null")
-        reply, replayed = await self._core.received(sent)
+        read = None
+        if sent.is_program:
+            try:
+                read = self._core.reads(sent)
+            except TurnFailed as fault:  # whoever sent it could read it
+                raise self.router.newer(sent.at, fault) from fault
+        reply, replayed = await self._core.received(sent, read=read)
         return Answer(module.codecs.reply.encode(reply), replayed)
+
+    async def _others(self) -> bool:
+        """Whether a node lives whose code reads something else than this one's."""
+        (rows,) = await (await self._core.space(MAIN)).look(Query(CODE))
+        known, seen = dict(rows), self.membership.standing.seen
+        live = [node.name for node in seen.nodes.values() if seen.alive(node.name, node.incarnation)]
+        return any(known.get(name) != self._reads for name in live if name != self.membership.name)
 
     async def _watch(self, at: ActorId, after: object) -> None:
         """Until the actor has other facts than so many, or WATCH_MS."""

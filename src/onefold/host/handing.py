@@ -9,7 +9,7 @@ a record that was no longer the newest, and ran again.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -77,3 +77,15 @@ async def handed(opened: Sequence[Opened]) -> Sequence[BaseException | None]:
     except Exception as fault:  # noqa: BLE001 - the door: it is told, as it is of many
         return [fault]
     return [None]
+
+
+def together(opened: Iterable[Opened | Exception]) -> list[Opened]:
+    """Of the next letters of a sender those that may go at once: one by itself, or all before the next such one."""
+    run: list[Opened] = []
+    for each in opened:
+        if isinstance(each, Exception) or (each.alone and run):
+            break
+        run.append(each)
+        if each.alone:
+            break
+    return run

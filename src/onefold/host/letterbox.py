@@ -30,15 +30,15 @@ class Letterbox:
         self._lowest = Lowest(shared=shared)
         self._open: dict[str, _Posts] = {}
 
-    async def post(self, space: Space, row: Row, digest: bytes | None) -> None:
-        """Commit it to its box. Raises: KeyConflict, Busy, OutcomeUnknown."""
-        heard: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+    async def post(self, space: Space, row: Row, digest: bytes | None) -> bool:
+        """Commit it to its box; whether it was there already. Raises: KeyConflict, Busy, OutcomeUnknown."""
+        heard: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
         posts = self._open.get(space.name)
         if posts is None or posts.full:
             posts = self._open[space.name] = _Posts(self._told, self._lowest)
             space.join(posts)
         posts.add(Post(row, digest), heard)
-        await heard
+        return await heard
 
 
 class _Posts:
@@ -48,7 +48,7 @@ class _Posts:
         self._told = told
         self._lowest = lowest
         self._posts: list[Post] = []
-        self._heard: list[asyncio.Future[None]] = []
+        self._heard: list[asyncio.Future[bool]] = []
         self._asked = False
 
     @property
@@ -56,7 +56,7 @@ class _Posts:
         """Whether it takes no more: it is on its way, or has as many as may go together."""
         return self._asked or len(self._posts) >= AT_ONCE
 
-    def add(self, post: Post, heard: asyncio.Future[None]) -> None:
+    def add(self, post: Post, heard: asyncio.Future[bool]) -> None:
         self._posts.append(post)
         self._heard.append(heard)
 
@@ -84,4 +84,4 @@ class _Posts:
             elif told is False:
                 self._told(mail.to, mail)
             if not heard.done():
-                heard.set_exception(told) if isinstance(told, OnefoldError) else heard.set_result(None)
+                heard.set_exception(told) if isinstance(told, OnefoldError) else heard.set_result(told)

@@ -14,7 +14,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 from onefold.fleet.known import Known
@@ -28,7 +28,6 @@ from onefold.fleet.mailbox import (
     boxes,
     by_sender,
     due,
-    failed,
     given_up,
     open_in,
     parked,
@@ -39,15 +38,14 @@ from onefold.fleet.mailbox import (
 )
 from onefold.fleet.ring import Ring, Taken
 from onefold.host.clock import Clock
-from onefold.host.handing import Opened, handed
+from onefold.host.fates import fate
+from onefold.host.handing import Opened, handed, together
 from onefold.kernel.alarm import soonest as soonest_of
 from onefold.node.brought import Behind
 from onefold.node.owning import UNGUARDED, Guard
 from onefold.store.contract import AuthorSpace, Body, Done, Last, Refused, Remove, Row, Write
-from onefold.terms.errors import AlreadyDone, CallerError, NotFound, OnefoldError, OwnedElsewhere
-from onefold.terms.faults import says
+from onefold.terms.errors import AlreadyDone, OnefoldError, OwnedElsewhere
 from onefold.terms.ids import ActorId
-from onefold.terms.turns import TurnFailed
 
 AT_ONCE = 256  # letters of one look for boxes
 TOGETHER = 64  # letters of one box on their way: more make no commit cheaper, and their bodies are in memory
@@ -80,6 +78,7 @@ class Postman:
         too, and may not get through to say so: the rows are looked at now and then. guard: of a fleet, what a commit in an
         actor's box goes by.
         """
+        self.others: Callable[[], Awaitable[bool]] = _nobody  # whether a node of other code lives
         self._guard = guard
         self._shared = shared
         self._clock = clock
@@ -96,6 +95,7 @@ class Postman:
         self._tasks: list[asyncio.Task[None]] = []
         self._looking = True
         self._sweep = True  # the next look is for boxes, too, not for the next instant alone
+        self._again_at: int | None = None  # when boxes are looked for again, where others post
         self.next_due: int | None = None  # when the rows are looked at again, in ms
         self._stopping = False
         self._left = 0  # letters that a stop kept from going
@@ -206,18 +206,18 @@ class Postman:
                 until = self._clock.now() + AFTER_FAULT_MS
             self._looking, self.next_due = False, until
             await self._clock.wait(until, self._woken)
+            self._sweep = self._sweep or not self._woken.is_set()  # it may have been woken a little too early
 
     async def _once(self) -> int | None:
         """Begin to work at every box with a letter that is due, if some may be; when the next one is."""
         space, slots, now = await self._space(), self._slots(), self._clock.now()
-        until = now + SHARED_MS if self._shared else None
         if self._sweep or (self.next_due is not None and self.next_due <= now):
-            self._sweep = False
+            self._sweep, self._again_at = False, now + SHARED_MS if self._shared else None
             for to in self._single():
                 self._doubted(to)
             await self._swept(space, now, slots)
         (rows,) = await space.look(soonest(slots, now))
-        return soonest_of(until, int(rows[0][_DUE] or 0)) if rows else until
+        return soonest_of(self._again_at, int(rows[0][_DUE] or 0)) if rows else self._again_at
 
     async def _swept(self, space: AuthorSpace, now: int, slots: Sequence[int] | None) -> None:
         """Begin with every box that has a letter due by now, behind none that is slow to empty."""
@@ -314,11 +314,11 @@ class Postman:
             if isinstance(first, Exception):
                 told: Sequence[BaseException | None] = (first,)
             else:
-                told = await handed(_together(each for _, each in opened))
+                told = await handed(together(each for _, each in opened))
             for fault in told:
                 if isinstance(fault, Behind):
                     break  # what is before it was parked: it goes next
-                went = await self._went(opened.popleft()[0], fault)
+                went = await self._went(opened.popleft()[0], fault, read=isinstance(first, Opened))
                 if not went:
                     self._leaves(1 + len(opened))
                     return went
@@ -334,9 +334,9 @@ class Postman:
         except Exception as fault:  # noqa: BLE001 - the door: whatever one letter is, the others are carried
             return fault
 
-    async def _went(self, mail: Waiting, fault: BaseException | None) -> bool | None:
+    async def _went(self, mail: Waiting, fault: BaseException | None, *, read: bool) -> bool | None:
         """What becomes of one letter. True: its turn is committed and took it away, or it is parked. False: it was given
-        another time, and stays first. None: its actor is another node's.
+        another time, and stays first. None: its actor is another node's. read: this code could read it.
         """
         if fault is None:
             return True
@@ -348,11 +348,11 @@ class Postman:
             return False  # it is as it was, and the next life's
         if not isinstance(fault, Exception):
             raise fault
-        hopeless = isinstance(fault, TurnFailed) or (isinstance(fault, CallerError) and not isinstance(fault, NotFound))
-        why = says(fault) if isinstance(fault, OnefoldError) else f"{type(fault).__name__}: {says(fault)}"
-        log.warning("the letter %s for %s %s: %s", mail.event[2:], mail.to.kind, mail.to.key, why)
-        kept = await self._write(mail.to, failed(mail, self._clock.now(), why, hopeless=hopeless))
-        return kept and hopeless
+        others = not read and await self.others()
+        what = fate(mail, fault, self._clock.now(), read=read, others=others)
+        log.warning("the letter %s for %s %s: %s", mail.event[2:], mail.to.kind, mail.to.key, what.why)
+        kept = await self._write(mail.to, what.write)
+        return kept and what.goes_on
 
     async def _write(self, to: ActorId, write: Write) -> bool | None:
         """Whether it was written. None: the box is another node's."""
@@ -381,17 +381,9 @@ class Postman:
         return done
 
 
-def _together(opened: Iterable[Opened | Exception]) -> list[Opened]:
-    """Of the next letters of a sender those that may go at once: one by itself, or all before the next such one."""
-    run: list[Opened] = []
-    for each in opened:
-        if isinstance(each, Exception) or (each.alone and run):
-            break
-        run.append(each)
-        if each.alone:
-            break
-    return run
-
-
 def _number(row: Row) -> int:
     return int(row[0] or 0)
+
+
+async def _nobody() -> bool:
+    return False

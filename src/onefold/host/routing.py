@@ -15,12 +15,12 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
-from onefold.fleet.mailbox import MAIL, letter
+from onefold.fleet.mailbox import MAIL, answered, letter, refusal
 from onefold.fleet.ownership import NodeRow
 from onefold.fleet.wire import Answer, Sent
 from onefold.host.clock import Clock
 from onefold.host.connection import Ambiguous, NotReached
-from onefold.host.deciding import Deciding
+from onefold.host.deciding import Deciding, read_by
 from onefold.host.lease import PART
 from onefold.host.letterbox import Letterbox
 from onefold.host.membership import Membership
@@ -30,10 +30,18 @@ from onefold.kernel.module import Module
 from onefold.kernel.tables import ACTOR, TURN
 from onefold.node.node import Decide, Node
 from onefold.node.waking import row_of
-from onefold.store.contract import Query, Space
+from onefold.store.contract import Done, Query, Space
 from onefold.terms.codec import parse
-from onefold.terms.errors import AlreadyDone, BadArguments, OnefoldError, OutcomeUnknown, OwnedElsewhere, UnknownName
-from onefold.terms.ids import ActorId
+from onefold.terms.errors import (
+    AlreadyDone,
+    BadArguments,
+    NotFound,
+    OnefoldError,
+    OutcomeUnknown,
+    OwnedElsewhere,
+    UnknownName,
+)
+from onefold.terms.ids import ActorId, principal_text
 from onefold.terms.typed import Codec
 
 LEASES = 3  # how long a turn waits for somebody to own its actor: a node that died is replaced within one
@@ -205,15 +213,18 @@ class Router:
         try:
             module = self._node.kind(at.kind).module
             if word is not None:
-                module.codecs.event.from_json(word)
-        except (UnknownName, BadArguments) as fault:
-            name = self._membership.standing.name_of(at)
-            held = self._membership.standing.hold(at).epoch
-            if at.kind not in self._newer:
-                self._newer.add(at.kind)
-                log.warning("%s %s is of newer code than this node's: %s", at.kind, at.key, fault)
-            raise OwnedElsewhere(name, self._membership.name, held, held) from fault
+                read_by(module, word)
+        except (UnknownName, BadArguments, NotFound) as fault:
+            raise self.newer(at, fault) from fault
         return module
+
+    def newer(self, at: ActorId, fault: OnefoldError) -> OwnedElsewhere:
+        """What is said of a turn that this node's code cannot read, and whoever sent it could."""
+        if at.kind not in self._newer:
+            self._newer.add(at.kind)
+            log.warning("%s %s is of newer code than this node's: %s", at.kind, at.key, fault)
+        held = self._membership.standing.hold(at).epoch
+        return OwnedElsewhere(self._membership.standing.name_of(at), self._membership.name, held, held)
 
     def elsewhere(self, at: ActorId) -> bool:
         """Whether another node has the actor, or nobody."""
@@ -246,10 +257,12 @@ class Router:
     # --- as a letter --------------------------------------------------------------------------------
 
     async def _by_letter(self, sent: Sent, peer: NodeRow) -> Answer:
-        """Put it into the actor's box, and wait for its turn. Raises: KeyConflict, Busy, OutcomeUnknown."""
+        """Put it into the actor's box, and wait for its turn. Raises: KeyConflict, Busy, OutcomeUnknown; what refuses it."""
         self._by_mail[sent.at] += 1
         try:
-            await self.post(sent, sender=f"node {self._membership.name}")
+            sender = f"node {self._membership.name}"
+            if await self.post(sent, sender=sender) and await self._refused(sent) is not None:
+                await self.post(sent, sender=sender)  # nobody had waited for the answer of the first
             self.tell(peer)
             return await self._reply(sent, self._clock.now() + LEASES * self._membership.lease.ms)
         finally:
@@ -257,13 +270,28 @@ class Router:
             if not self._by_mail[sent.at]:
                 del self._by_mail[sent.at]
 
-    async def post(self, sent: Sent, *, sender: str) -> None:
-        """Commit it to the box. Raises: KeyConflict, Busy, OutcomeUnknown."""
-        apart = sent.at.kind in self._membership.standing.apart
-        space = await self._space_of("" if apart else sent.at.kind)
+    async def post(self, sent: Sent, *, sender: str) -> bool:
+        """Commit it to the box; whether it was there already. Raises: KeyConflict, Busy, OutcomeUnknown."""
+        apart, space = sent.at.kind in self._membership.standing.apart, await self._box_of(sent)
         slots = self._membership.standing.slots
         row = letter(space.mint(MAIL), sent.at, sent.event, sender, sent.body, self._clock.now(), slots)
-        await self._letterbox.post(space, row, None if apart else sent.digest)
+        return await self._letterbox.post(space, row, None if apart else sent.digest)
+
+    async def _box_of(self, sent: Sent) -> Space:
+        """The space of its actor's box."""
+        return await self._space_of("" if sent.at.kind in self._membership.standing.apart else sent.at.kind)
+
+    async def _refused(self, sent: Sent) -> OnefoldError | None:
+        """What refused its letter where its owner has it, and the letter is gone; None while that is not so."""
+        space = await self._box_of(sent)
+        key = (sent.at.kind, principal_text(sent.at.principal), sent.at.key, sent.event)
+        (rows,) = await space.look(Query(MAIL, on=("kind", "principal", "key", "event"), keys=[key]))
+        fault = refusal(rows[0]) if rows else None
+        if fault is not None:
+            outcome = await space.transact(answered(rows[0]))
+            if not isinstance(outcome, Done):
+                log.warning("the letter %s was refused, and is parked still: %s", sent.event[2:], fault)
+        return fault
 
     def tell(self, peer: NodeRow | None) -> None:
         """Let the owner know that there is a letter. It would find it by itself, a little later."""
@@ -283,6 +311,8 @@ class Router:
                     raise AlreadyDone(sent.event[2:])
                 aside = pointed(reply)
                 return Answer(reply if aside is None else await self._fetch(sent.at, aside))
+            if (fault := await self._refused(sent)) is not None:
+                raise fault
             if self._late(until):
                 raise OutcomeUnknown(sent.event[2:])
             await self._clock.wait(self._clock.now() + pause, asyncio.Event())
