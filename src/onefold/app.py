@@ -63,8 +63,8 @@ class _Opened:
 class App:
     """An application as a value. `async with App(...) as app` opens it; so does its ASGI lifespan.
 
-    parts: actuators, modules, ports and reflexes. store: a folder, postgres://…, or "memory:". node: its name in a fleet,
-    or {"name": …, "advertise": …, "lease": …, "capacity": n}. config: an onefold.toml, or its settings.
+    parts: actuators, modules, ports and reflexes. store: a folder, postgres://…, or "memory:". node: its name in a
+    fleet, or {"name": …, "advertise": …, "lease": …, "capacity": n}. config: an onefold.toml, or its settings.
 
     Any verb raises NotOpen before the app is entered, StoreUnavailable, and in a fleet OwnedElsewhere; one that writes,
     Busy and OutcomeUnknown too: after each of these the same again is safe, and counts once. What a verb raises beside
@@ -239,8 +239,8 @@ class App:
         intake: str | timedelta | None = None,
         dry_run: bool = False,
     ) -> Swept:
-        """Take away what ended, was given, settled or delivered so long ago; by default as the settings say. A repeat still
-        counts once, as AlreadyDone. dry_run: only count.
+        """Take away what ended, was given, settled or delivered so long ago; by default as the settings say. A repeat
+        still counts once, as AlreadyDone. dry_run: only count.
 
         Raises: BadArguments for what is no duration, and where nobody says how long.
         """
@@ -269,8 +269,8 @@ class App:
     ) -> str:
         """Begin the actor `to` with the facts of `key`, all of them or the first `upto`; their digest in hex.
 
-        Nothing is owed again. The same id gives the same answer. Raises: UnknownName, NotFound, BadArguments, KeyConflict,
-        TooLarge, WaitsForCode.
+        Nothing is owed again. The same id gives the same answer. Raises: UnknownName, NotFound, BadArguments,
+        KeyConflict, TooLarge, WaitsForCode.
         """
         return await self.host.fork(module, key, to, id=id, upto=upto, caller=self.caller)
 
@@ -291,7 +291,9 @@ class App:
     # --- facts and reflexes -------------------------------------------------------------------
 
     async def ingest(self, fact: Write | Signal) -> Ingested:
-        """Keep a fact for the reflexes of this principal; a repeat of its dedupe key counts once. Raises: BadArguments, TooLarge, Busy."""
+        """Keep a fact for the reflexes of this principal; a repeat of its dedupe key counts once. Raises: BadArguments,
+        TooLarge, Busy.
+        """
         return await self.host.ingest(fact, caller=self.caller)
 
     @property

@@ -46,7 +46,8 @@ def call_of(entries: Sequence[Entry], step: str) -> str:
 
 
 def prefix(facts: Sequence[Fact], state: State, step: str) -> tuple[Fact, ...]:
-    """The facts of a run that another begins with when it goes on from `step`; `state` is after all of them. Raises: BadArguments.
+    """The facts of a run that another begins with when it goes on from `step`; `state` is after all of them. Raises:
+    BadArguments.
 
     Entries that a retry of the run took back are no part of its journal, and not of the prefix.
     """

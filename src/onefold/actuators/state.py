@@ -99,11 +99,11 @@ class Closed(Struct, frozen=True):
 class State(Struct):
     """One run. `status` is "" before its first event.
 
-    open: waits by call. agenda: (until, call) of those with an instant, sorted. passes: how many were
-    owed; passing: one is outstanding. round: how often the run was reopened; it stands in the ids of
-    what steps send, so that an attempt made anew is a new event. dedupe: what agreeing calls share. callbacks: where the ended
-    receipt is posted. limit: which of its actuator's it counts for; held: it waits for that. trying: calls with an attempt that may have left through a port that does not dedupe.
-    returned: calls whose event was given back.
+    open: waits by call. agenda: (until, call) of those with an instant, sorted. passes: how many were owed; passing:
+    one is outstanding. round: how often the run was reopened; it stands in the ids of what steps send, so that an
+    attempt made anew is a new event. dedupe: what agreeing calls share. callbacks: where the ended receipt is posted.
+    limit: which of its actuator's it counts for; held: it waits for that. trying: calls with an attempt that may have
+    left through a port that does not dedupe. returned: calls whose event was given back.
     """
 
     status: str = ""

@@ -193,7 +193,8 @@ def check_name(name: object, what: str) -> str:
 class Acting:
     """A step as `run.step` was asked for it: its function and its policy. One stands for many calls.
 
-    port: the port it goes through, or None. limit: of its name so many run at a time. write, read: the bytes of a result, and the value in them.
+    port: the port it goes through, or None. limit: of its name so many run at a time. write, read: the bytes of a
+    result, and the value in them.
     """
 
     __slots__ = ("function", "info", "limit", "name", "port", "read", "retry", "timeout", "write")
@@ -224,7 +225,9 @@ PLAIN = frozenset({str, int, float, bool, type(None), bytes, Decimal, datetime, 
 
 
 def own(value: Any) -> Any:
-    """A step's own copy of an argument: what it changes in place must not be seen by the function, once and never again."""
+    """A step's own copy of an argument: what it changes in place must not be seen by the function, once and never
+    again.
+    """
     return value if type(value) in PLAIN else deepcopy(value)
 
 

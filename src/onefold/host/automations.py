@@ -75,7 +75,9 @@ class Automations:
         at: datetime | None = None,
         next: int | None = None,
     ) -> Preview:
-        """What it, or a draft's definition, would do now, at `at`, or upon `fact`, armed or not, and its `next` occurrences. Writes nothing."""
+        """What it, or a draft's definition, would do now, at `at`, or upon `fact`, armed or not, and its `next`
+        occurrences. Writes nothing.
+        """
         return await self._app.host.reflex_preview(id, fact=fact, at=at, next=next, caller=self._app.caller)
 
     async def fire(self, id: str, *, input: Json = None, by: str | None = None) -> Fired:
@@ -135,7 +137,9 @@ class Automations:
         runs: str | timedelta | None = None,
         dry_run: bool = False,
     ) -> Swept:
-        """Take away delivered facts and settled runs, with their tasks, that are so old; by default as the settings say."""
+        """Take away delivered facts and settled runs, with their tasks, that are so old; by default as the settings
+        say.
+        """
         return await self._app.host.reflex_sweep(
             intake=kept(intake, "intake"), runs=kept(runs, "runs"), dry_run=dry_run, caller=self._app.caller
         )

@@ -131,8 +131,8 @@ class Host(
         posts: Callable[[Posting], Port[Any, Any]] | None = None,
         outward: Callable[[], Sequence[Effect]] = tuple,
     ) -> None:
-        """Open the store, take up what was left, and begin. Spaces of actuators open when first needed.
-        `ended` posts receipts, `posts` makes the port of a webhook that a module was given, `outward` the effects that leave the app.
+        """Open the store, take up what was left, and begin. Spaces of actuators open when first needed. `ended` posts
+        receipts, `posts` makes the port of a webhook that a module was given, `outward` the effects that leave the app.
 
         Raises: StoreLocked, StoreRolledBack, StoreTooNew, LoadRefused.
         """

@@ -55,9 +55,10 @@ async def open_host(
     stand_in: StandIn | None = None,
     run_pass: Passing = run_pass,
 ) -> Host:
-    """Open an application. `say` takes one text for the console; `show_links` lets it hold approval links; `twice`
-    runs the functions of modules twice and compares. For tests: `failpoint` is called by name where a crash must lose
-    nothing, `stand_in` gives what is called in the place of a step, `run_pass` runs the passes. Raises: LoadRefused, StoreLocked, StoreRolledBack, StoreTooNew, StoreUnavailable.
+    """Open an application. `say` takes one text for the console; `show_links` lets it hold approval links; `twice` runs
+    the functions of modules twice and compares. For tests: `failpoint` is called by name where a crash must lose
+    nothing, `stand_in` gives what is called in the place of a step, `run_pass` runs the passes. Raises: LoadRefused,
+    StoreLocked, StoreRolledBack, StoreTooNew, StoreUnavailable.
     """
     known = catalog(parts, config.people, title)
     member = _enlisted(config, clock, known)

@@ -102,7 +102,9 @@ class _Peer:
     async def post(
         self, path: str, body: bytes, count: int, heard: Callable[[int, Told], None], within_s: float
     ) -> int:
-        """One request; the status of its answer, 0 without one. Raises: OSError, ValueError, TimeoutError where no connection could be made."""
+        """One request; the status of its answer, 0 without one. Raises: OSError, ValueError, TimeoutError where no
+        connection could be made.
+        """
         connection = await self._connected()
         try:
             await connection.send(request(self._url, path, self._sign(path, body), body), body, count, heard, within_s)

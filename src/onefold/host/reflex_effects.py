@@ -1,7 +1,7 @@
 """host.reflex_effects - the effects that exist by themselves: a module, an actuator, a port of the same app.
 
-For: `deliver.<module>` `call.<actuator>` `event.<actuator>` `post.<Shape>` `send.<port>`, each under the task's own key and principal;
-and any effect as the host runs it, seen by whoever watches and stood in for by tests.
+For: `deliver.<module>` `call.<actuator>` `event.<actuator>` `post.<Shape>` `send.<port>`, each under the task's own key
+and principal; and any effect as the host runs it, seen by whoever watches and stood in for by tests.
 Never: acts as another than the reflex's principal; waits for a run to end; offers a port that cannot be asked twice.
 Was wrong once: the input told from the key. A retry saw another `now` in its template, and was a conflict with itself:
 the task's key alone says what is the same.

@@ -187,7 +187,9 @@ class Sender:
         return True
 
     async def _ask(self, resident: Resident, port: Port[Any, Any], item: Outstanding, *, find: bool) -> Any:
-        """Call the port with the sealed bytes. What it gave back, _FELL when the try failed, _ANEW when its actor was dropped."""
+        """Call the port with the sealed bytes. What it gave back, _FELL when the try failed, _ANEW when its actor was
+        dropped.
+        """
         acted = False
         try:
             aside = pointed(item.body)  # checked against their digest before each send

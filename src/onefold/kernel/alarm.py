@@ -1,4 +1,7 @@
-"""kernel.alarm - when must this actor next be woken? Never asks the clock, never writes.
+"""kernel.alarm - when must this actor next be woken? Pure.
+
+For: the one row that says it: whether a fold must write it, and what becomes of it after a wake that failed.
+Never: asks the clock; writes; looks at what an actor means by its wake.
 
 The row may be early once, is never late, and never spins:
   due    = min(wake, soonest outstanding owed row); a wake that was tried and failed counts from its retry

@@ -1,7 +1,8 @@
 """kernel.prune - what a prune takes from an actor's turns, and how a turn shows it. Pure.
 
 For: the facts behind the latest snapshot, which nothing needs for a rebuild any more.
-Never: frees an id (a turn whose window freed it goes whole); touches a reply, a digest, an owed key or the numbering; takes the snapshot itself.
+Never: frees an id (a turn whose window freed it goes whole); touches a reply, a digest, an owed key or the numbering;
+takes the snapshot itself.
 Was wrong once: whole rows removed. The id went with its row, and an event that came again folded twice.
 
 A turn that lost facts says so: its array opens with a space, `[ ` instead of `[`, which nothing else

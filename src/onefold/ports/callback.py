@@ -28,7 +28,9 @@ _PLAIN: Final = frozenset(map(chr, range(0x21, 0x7F)))
 
 
 def refusal(url: str, *, here: bool) -> str | None:
-    """Why nothing may be posted there, in plain words; None when it may. here: whether this machine is among what may be called."""
+    """Why nothing may be posted there, in plain words; None when it may. here: whether this machine is among what may
+    be called.
+    """
     if here and _of_this_machine(url) is not None:
         return None
     try:
@@ -47,7 +49,8 @@ def callback_port(
     public: Callable[[str], bool] = is_public,
     trust: ssl.SSLContext | None = None,
 ) -> Port[Callback, None]:
-    """The port. sign(id, seconds, body): the `webhook-signature`. now: the host's clock in milliseconds. The rest is for tests.
+    """The port. sign(id, seconds, body): the `webhook-signature`. now: the host's clock in milliseconds. The rest is
+    for tests.
 
     Raises: PortFailed, which names the host and not the path.
     """

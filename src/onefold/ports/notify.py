@@ -1,11 +1,12 @@
 """ports.notify - tell a person that a run waits for them, or that something has stopped.
 
-For: the ports `notify` and `alert`: one notice goes to every target it names (people, mailto:, https:) and, as
-one line, to the console. The pair of links is made here, when the notice is sent.
-Never: decides; keeps a link (whoever can read the store could approve); puts one into an error, or into a log outside `onefold dev`.
-Was wrong once: mail that was not set up counted as sent. An approval waited out its whole day, and
-nobody had been told; such a notice now fails, is parked, and says what is missing. (Under `onefold
-dev` the console line, which has the links, is enough.)
+For: the ports `notify` and `alert`: one notice goes to every target it names (people, mailto:, https:) and, as one
+line, to the console. The pair of links is made here, when the notice is sent.
+Never: decides; keeps a link (whoever can read the store could approve); puts one into an error, or into a log outside
+`onefold dev`.
+Was wrong once: mail that was not set up counted as sent. An approval waited out its whole day, and nobody had been
+told; such a notice now fails, is parked, and says what is missing. (Under `onefold dev` the console line, which has the
+links, is enough.)
 
 A notice that is sent again (a crash, a lost answer) carries the same message id for the same
 target, so a mail program or a receiver shows it once. Targets that already took it in this

@@ -2,8 +2,9 @@
 
 For: running statements one after another under limits, with the clock frozen and a seed of the turn's own.
 Never: a file, a socket, the host's clock or chance; a verdict made of the machine's speed.
-Was wrong once: the whole text in one go. Where it stopped could be read only from a traceback, which a limit has not.
-A function given as a value: it came out as the text that it is called by, and was kept as one. And the loop's own pool of threads: programs that looped took all of it, and nobody's plain function ran beside them.
+Was wrong once: the whole text in one go. Where it stopped could be read only from a traceback, which a limit has not. A
+function given as a value: it came out as the text that it is called by, and was kept as one. And the loop's own pool of
+threads: programs that looped took all of it, and nobody's plain function ran beside them.
 
 A worker that dies takes its turn with it, and is replaced. Time is counted only while the program runs, and is no
 verdict: OutOfTime stores nothing, and the same program may pass on a machine with less to do.

@@ -197,8 +197,8 @@ class Engine(Ledger):
     async def backfill(
         self, reflex: str, *, since: datetime, until: datetime, now: datetime, principal: Principal = None
     ) -> int:
-        """Runs for the occurrences from `since` to `until`, for each that has none yet; how many that were. A key counts
-        once, whoever asks and how often; under `overlap: skip` they wait for each other.
+        """Runs for the occurrences from `since` to `until`, for each that has none yet; how many that were. A key
+        counts once, whoever asks and how often; under `overlap: skip` they wait for each other.
 
         Raises: UnknownName; BadArguments for a reflex without a clock, a time to come, more than 10,000 occurrences;
         Contended where another engine loaded a newer set: nothing more is made, the same again is safe.
@@ -279,7 +279,8 @@ class Engine(Ledger):
         """One committed increment at `now`; at most `limit` rows of each stage, and as many effects under way.
 
         Several may be under way at once, of one engine or of several: what each does is claimed row by row, and what
-        another did meanwhile is left alone. `now` may go back, which only delays. Raises: BadArguments for a limit below 1; HostError, with nothing lost.
+        another did meanwhile is left alone. `now` may go back, which only delays. Raises: BadArguments for a limit
+        below 1; HostError, with nothing lost.
         """
         if limit < 1:
             raise BadArguments([Fault("limit", "must be at least 1", limit)])

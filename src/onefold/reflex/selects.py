@@ -1,6 +1,7 @@
 """reflex.selects - rows by the name of a question that the host has written.
 
-For: `@select` on a function, `select.sql` for a text, and `Selects`, which a reflex's `{"name": …, "with": {…}}` is put to.
+For: `@select` on a function, `select.sql` for a text, and `Selects`, which a reflex's `{"name": …, "with": {…}}` is put
+to.
 Imports: terms; databases are handed in by host.
 Never: takes SQL, or who asks, from a reflex. `:principal` is bound from the run, and nothing else can set it.
 Was wrong once: row security by a variable of the session. A query that set the variable read another tenant's rows.
@@ -48,8 +49,9 @@ Databases: TypeAlias = "Callable[[str], Database]"
 
 
 class Selected(Generic[R]):
-    """A function that gives rows: `@select(name)`. `function`: the plain function. `takes`: the parameters it must have; None: nobody
-    said. `may`: those that it may have."""
+    """A function that gives rows: `@select(name)`. `function`: the plain function. `takes`: the parameters it must
+    have; None: nobody said. `may`: those that it may have.
+    """
 
     shared = False
 

@@ -154,7 +154,9 @@ def own_page(ask: Ask) -> None:
 
 
 async def static(ask: Ask) -> Answer:
-    """The style sheet, the one script, the icon. They hold nothing of anybody, so everybody may have them. Raises: UnknownName."""
+    """The style sheet, the one script, the icon. They hold nothing of anybody, so everybody may have them. Raises:
+    UnknownName.
+    """
     name = ask.params["file"]
     if name not in STATIC:
         raise UnknownName("file", name)

@@ -134,7 +134,9 @@ def wants_csv(accept: str | None) -> bool:
 
 
 def csv_of(columns: Sequence[str], rows: Sequence[Sequence[Json]], *, head: bool = True) -> bytes:
-    """Rows as RFC 4180, below the columns' names. Text that a spreadsheet would run as a formula gets an apostrophe in front."""
+    """Rows as RFC 4180, below the columns' names. Text that a spreadsheet would run as a formula gets an apostrophe in
+    front.
+    """
     out = io.StringIO()
     writer = csv.writer(out)
     if head:

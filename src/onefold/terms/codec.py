@@ -47,7 +47,9 @@ def parse(raw: bytes, what: str = "the text") -> Json:
 
 
 def parse_canonical(raw: bytes, what: str = "the text") -> tuple[Json, bytes]:
-    """`parse` and `canonical` in one, for a door that digests what arrived: the second costs nothing here. Raises: BadArguments."""
+    """`parse` and `canonical` in one, for a door that digests what arrived: the second costs nothing here. Raises:
+    BadArguments.
+    """
     try:
         value = _read(raw)
     except RecursionError:
