@@ -6,6 +6,7 @@ Imports: node, store, kernel, terms.  Imported by: host, serve, cli, testing.
 Never: executes a letter; lets one fall silently; decides by a clock who may write.
 """
 
+from onefold.fleet.mailbox import Posted
 from onefold.fleet.ring import Closed, Full, Mail, Ring, Taken, Unsettled
 from onefold.fleet.words import Claimed, Contended, Done, Fenced, Free, HeldBy, Member, Owner, Seized
 
@@ -21,6 +22,7 @@ __all__ = [
     "Mail",
     "Member",
     "Owner",
+    "Posted",
     "Ring",
     "Seized",
     "Taken",

@@ -27,7 +27,7 @@ S = TypeVar("S")
 E = TypeVar("E")
 F = TypeVar("F")
 R = TypeVar("R")
-V = TypeVar("V")
+V = TypeVar("V", covariant=True)
 
 
 @dataclass(frozen=True, slots=True)

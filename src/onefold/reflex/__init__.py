@@ -14,17 +14,37 @@ if TYPE_CHECKING:
     from onefold.reflex.effects import effect
     from onefold.reflex.engine import Engine
     from onefold.reflex.part import Reflexes
-    from onefold.reflex.seams import Query, Task
+    from onefold.reflex.seams import Query, Row, Task
     from onefold.reflex.selects import select
     from onefold.reflex.templates import CelTransform
-    from onefold.reflex.words import Signal, Write
+    from onefold.reflex.words import (
+        Cause,
+        Draft,
+        Fired,
+        Ingested,
+        Loaded,
+        Overdue,
+        Preview,
+        Report,
+        Signal,
+        Write,
+    )
 
 __all__ = [
+    "Cause",
     "CelTransform",
+    "Draft",
     "Driver",
     "Engine",
+    "Fired",
+    "Ingested",
+    "Loaded",
+    "Overdue",
+    "Preview",
     "Query",
     "Reflexes",
+    "Report",
+    "Row",
     "Signal",
     "Task",
     "Write",
@@ -33,11 +53,20 @@ __all__ = [
 ]
 
 _WHERE = {
+    "Cause": "words",
     "CelTransform": "templates",
+    "Draft": "words",
     "Driver": "driver",
     "Engine": "engine",
+    "Fired": "words",
+    "Ingested": "words",
+    "Loaded": "words",
+    "Overdue": "words",
+    "Preview": "words",
     "Query": "seams",
     "Reflexes": "part",
+    "Report": "words",
+    "Row": "seams",
     "Signal": "words",
     "Task": "seams",
     "Write": "words",
