@@ -11,6 +11,7 @@ from pathlib import Path
 import apsw
 import pytest
 
+from onefold.store import lane
 from onefold.store.batch import commit
 from onefold.store.contract import Append, Done, Query, Refused, Remove
 from onefold.store.lane import Single
@@ -73,6 +74,7 @@ async def test_a_writer_that_does_not_end_is_waited_for_and_then_named_as_what_i
 ) -> None:
     one, other = two
     monkeypatch.setattr(connect, "PAUSES", 20)
+    monkeypatch.setattr(lane, "WAIT_S", 0.02)
     row = (1, "a", None, None, None)
     held = other.engine.file.conn
     assert held is not None
@@ -88,6 +90,80 @@ async def test_a_writer_that_does_not_end_is_waited_for_and_then_named_as_what_i
     await does(one, Append(TASK, [row]))
     await does(other, Append(OWED, [(other.mint(OWED), 1, b"")]))
     assert (await other.look(Query(TASK)))[0] == [row]
+
+
+@pytest.fixture
+def taken(two: tuple[SqliteSpace, SqliteSpace]) -> Iterator[apsw.Connection]:
+    """The second of two is in the middle of a commit, and stays there."""
+    held = two[1].engine.file.conn
+    assert held is not None
+    held.execute("begin immediate")
+    yield held
+    if held.in_transaction:
+        held.execute("rollback")
+
+
+def kept(number: int) -> Append:
+    return Append(TASK, [(number, "a", None, None, None)])
+
+
+async def test_the_loop_goes_on_while_another_process_writes(
+    two: tuple[SqliteSpace, SqliteSpace], taken: apsw.Connection
+) -> None:
+    one, other = two
+    writes = [asyncio.ensure_future(one.transact(writing(kept(number)))) for number in (1, 2)]
+    await asyncio.wait(writes, timeout=0.01)
+    late = asyncio.ensure_future(one.transact(writing(kept(3))))
+    assert (await one.look(Query(TASK), Query(SENT)))[0] == []  # and reads are answered
+    assert one.mint(TURN)
+    await asyncio.wait([*writes, late], timeout=0.02)
+    assert not any(write.done() for write in [*writes, late])
+    taken.execute("rollback")
+    assert [type(await write) for write in [*writes, late]] == [Done] * 3
+    assert [row[0] for row in (await other.look(Query(TASK, order=("id",))))[0]] == [1, 2, 3]
+    assert one.idle
+
+
+async def test_who_decided_before_another_process_wrote_meets_what_it_wrote(
+    two: tuple[SqliteSpace, SqliteSpace], taken: apsw.Connection
+) -> None:
+    one, other = two
+    waits = asyncio.ensure_future(one.transact(following(one, 7, "e")))
+    await asyncio.wait((waits,), timeout=0.02)
+    taken.execute("rollback")
+    first = await other.transact(following(other, 7, "e"))
+    assert isinstance(first, Done)
+    outcome = await waits
+    assert isinstance(outcome, Done)
+    assert {first.value, outcome.value} == {(await history(one, 7))[0][0], None}
+
+
+@pytest.mark.parametrize("ends", ["close", "abandon", "cancel", "hold"])
+async def test_who_waits_for_another_process_is_there_or_not_whatever_becomes_of_its_own(
+    two: tuple[SqliteSpace, SqliteSpace], taken: apsw.Connection, monkeypatch: pytest.MonkeyPatch, ends: str
+) -> None:
+    one, other = two
+    waits = asyncio.ensure_future(one.transact(writing(kept(1))))
+    await asyncio.wait((waits,), timeout=0.02)
+    held = asyncio.ensure_future(one._lane._hold())
+    await asyncio.sleep(0)
+    assert not held.done()  # behind what is on its way
+    if ends == "abandon":
+        one._lane.abandon()
+    elif ends == "cancel":
+        waits.cancel()
+    taken.execute("rollback")
+    if ends == "close":
+        one._lane.close()
+    if ends == "hold":
+        await held
+        assert isinstance(await waits, Done)
+        one._lane._release()
+    await asyncio.wait((waits, held), timeout=0.1)
+    held.cancel()
+    waits.cancel()
+    await asyncio.gather(held, waits, return_exceptions=True)
+    assert len((await other.look(Query(TASK)))[0]) == (0 if ends == "abandon" else 1)
 
 
 # --- ends, clean and not ----------------------------------------------------------------------------

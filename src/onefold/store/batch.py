@@ -21,6 +21,7 @@ AGAIN_AT_MOST = 4
 # asks in several steps. Four keeps a body that can never pass from holding up its company.
 
 Landing: TypeAlias = "tuple[Party, Outcome[Any]]"
+Bodies: TypeAlias = "Sequence[tuple[Party, Body[Any]]]"
 
 
 class Unusable(Exception):
@@ -91,23 +92,37 @@ def commit(engine: Engine, parties: Sequence[Party]) -> list[Landing]:
 
     Returns: the outcome of each. The transaction begins when everybody has decided, and only if somebody writes.
     """
-    landings: list[Landing] = []
-    left = parties
+    landings, bodies = decide(engine, parties)
+    return landings + write(engine, bodies) if bodies else landings
+
+
+def decide(engine: Engine, parties: Sequence[Party]) -> tuple[list[Landing], Bodies]:
+    """The first half of `commit`: those who are through, and the bodies of the others. The writer is not taken yet."""
     try:
         engine.ready()
         landings, bodies = _decide(engine, parties)
         if not bodies:
             engine.rollback()
-            return landings
-        left = [party for party, _ in bodies]
-        engine.begin()
+        return landings, bodies
     except Exception as fault:  # noqa: BLE001 - the door: nothing is written yet, and everybody is told
         engine.rollback()
-        return [*landings, *((party, Refused(told(fault))) for party in left)]
+        return [(party, Refused(told(fault))) for party in parties], []
     except BaseException:
         engine.rollback()
         raise
-    return landings + _all(engine, bodies)
+
+
+def write(engine: Engine, bodies: Bodies) -> list[Landing]:
+    """The second half: take the writer, run the bodies, COMMIT."""
+    try:
+        engine.begin()
+    except Exception as fault:  # noqa: BLE001 - the door: as above
+        engine.rollback()
+        return [(party, Refused(told(fault))) for party, _ in bodies]
+    except BaseException:
+        engine.rollback()
+        raise
+    return _all(engine, bodies)
 
 
 def attempt(engine: Engine, body: Body[Any], alone: bool) -> Outcome[Any]:

@@ -2,7 +2,8 @@
 
 For: the queue of parties, one flush a turn, waiting while the author's step holds the file.
 Never: decides an outcome (batch does); opens or closes a database.
-Was wrong once: a flush started by a timer of one millisecond. One caller alone then waited
+Was wrong once: the loop stood still while another process wrote: a tenth of a second under load, and health checks with
+it. And a flush started by a timer of one millisecond. One caller alone then waited
 ten times as long as the disk needs, and many callers gained nothing.
 """
 
@@ -13,7 +14,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, TypeVar
 
-from onefold.store.batch import Engine, Landing, commit
+from onefold.store.batch import Bodies, Engine, Landing, decide, write
 from onefold.store.contract import Answer, Body, Outcome, Party, Query, Refused
 from onefold.terms.errors import NotOpen
 
@@ -22,6 +23,11 @@ T = TypeVar("T")
 PATIENCE = 2  # turns of the loop that a flush waits for company
 # why: what comes over connections reaches the lane a turn or two after its neighbours. Measured with 8 callers
 # over HTTP: 1.5 to 2.6 times the rate; with one caller, no loss, since a turn with nothing to do costs 10 us.
+AGAIN_S = 0.0005  # until the next try to become the writer; why: longer, and a busy neighbour is seldom met
+WAIT_S = 2.0  # how long another process may write before whoever waits here is told
+
+Takes = Callable[[bool], bool]
+"""Become the writer; False where another process is. True: this is the last try, and the commit is refused instead."""
 
 
 class Single:
@@ -47,11 +53,15 @@ class Single:
 class Lane:
     """The queue before one engine. Not thread-safe: everything here happens on the loop's thread."""
 
-    def __init__(self, name: str, engine: Engine, flushed: Callable[[], None] | None = None) -> None:
-        """`flushed` is called after each flush, once its parties have been told."""
+    def __init__(
+        self, name: str, engine: Engine, flushed: Callable[[], None] | None = None, takes: Takes | None = None
+    ) -> None:
+        """`flushed` is called after each flush, once its parties have been told. takes: where other processes write, too."""
         self._name = name
         self._engine = engine
         self._flushed = flushed
+        self._takes = takes
+        self._paused: tuple[list[Landing], Bodies] | None = None  # those who decided, and wait for another process
         self._loop = asyncio.get_running_loop()
         self._waiting: list[Party] = []
         self._due = False
@@ -120,6 +130,7 @@ class Lane:
     def abandon(self) -> None:
         """Take nobody any more, commit nothing that waits, tell nobody. Holders still waiting get NotOpen."""
         self._closed = True
+        self._paused = None
         self._waiting.clear()
         self._turn_away()
 
@@ -127,9 +138,11 @@ class Lane:
         """Commit what waits, then take nobody any more. Who waits for a holder to end gets NotOpen."""
         self._closed = True
         self._turn_away()
-        while self._waiting:
+        while self._paused is not None or self._waiting:
             try:
-                if self._held:
+                if self._paused is not None:
+                    self._write()
+                elif self._held:
                     waiting, self._waiting = self._waiting, []
                     self._tell([(party, Refused(NotOpen(f"The space {self._name!r}"))) for party in waiting])
                 else:
@@ -161,7 +174,33 @@ class Lane:
         if self._held or not parties:
             return
         self._waiting = []
-        landings = commit(self._engine, parties)
+        landings, bodies = decide(self._engine, parties)
+        if bodies and self._takes is not None and not self._takes(False):
+            self._held, self._paused = True, (landings, bodies)
+            self._loop.call_later(AGAIN_S, self._resume, self._loop.time() + WAIT_S)
+            return
+        self._landed(landings + write(self._engine, bodies) if bodies else landings)
+
+    def _resume(self, until: float) -> None:
+        """Write, if no other process does by now. The loop goes on meanwhile."""
+        if self._paused is None:
+            return  # closed, or let go of
+        assert self._takes is not None
+        if self._takes(self._loop.time() >= until):
+            self._write()
+        else:
+            self._loop.call_later(AGAIN_S, self._resume, until)
+
+    def _write(self) -> None:
+        assert self._paused is not None
+        landings, bodies = self._paused
+        self._held, self._paused = False, None
+        if self._waiting and not self._due and not self._closed:
+            self._due = True
+            self._loop.call_soon(self._soon, 0)
+        self._landed(landings + write(self._engine, bodies))
+
+    def _landed(self, landings: Sequence[Landing]) -> None:
         try:
             self._tell(landings)
         finally:

@@ -172,9 +172,9 @@ class SqliteEngine:
             self._check()
         try:
             self.file.begin()
-            self._start()
         except (apsw.Error, OSError) as error:
             raise self.file.unusable(error) from error
+        self._started()
 
     def run(self, verb: Verb) -> Answer:
         plan = self._plans.get(id(verb.table)) or self._plan(verb.table)
@@ -271,6 +271,12 @@ class SqliteEngine:
             self.check()
         except OnefoldError as error:
             raise Unusable(error) from error
+
+    def _started(self) -> None:
+        try:
+            self._start()
+        except (apsw.Error, OSError) as error:
+            raise self.file.unusable(error) from error
 
     def _start(self) -> None:
         self._now = self.file.options.clock()

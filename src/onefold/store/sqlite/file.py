@@ -14,17 +14,19 @@ import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import apsw
 
 from onefold.store.batch import Unusable
-from onefold.store.sqlite.connect import BUSY_TRIES, CACHE_KIB, Failpoint, Watched, connect, unusable
+from onefold.store.sqlite.connect import BUSY_TRIES, CACHE_KIB, Failpoint, Watched, connect, pauses, unusable
 from onefold.store.sqlite.disk import Disk
 from onefold.store.sqlite.hold import Mark, Sidecar, boot, highest
 from onefold.store.sqlite.seats import SharedSidecar
 from onefold.terms.errors import StoreLocked, StoreRolledBack, StoreUnavailable
 
+SHORT = 2  # pauses for another process's commit before the loop goes on; why: docs/adr/0063
 BESIDE_EACH = 16
 # checks of the file for one of its WAL and mark; why: 2 us each, beside 150 for a commit, and what is
 # lost with either is noticed at the next start.
@@ -204,6 +206,18 @@ class File:
             except apsw.BusyError:
                 if not left:
                     raise
+
+    def begin_now(self) -> bool:
+        """BEGIN IMMEDIATE, tried for a millisecond; False where another process writes. Raises: apsw.Error, OSError."""
+        assert self.conn is not None
+        self.conn.set_busy_handler(partial(pauses, most=SHORT))
+        try:
+            self.db.execute("begin immediate")
+        except apsw.BusyError:
+            return False
+        finally:
+            self.conn.set_busy_handler(pauses)
+        return True
 
     def sync_names(self) -> None:
         """Before the first commit after an opening. SQLite does so too, and passes over its error. Raises: OSError."""

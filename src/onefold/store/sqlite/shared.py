@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 import apsw
 
+from onefold.store.batch import Unusable
 from onefold.store.contract import Answer, Verb
 from onefold.store.sqlite.ends import highest
 from onefold.store.sqlite.engine import NOTE, SqliteEngine
@@ -18,6 +19,7 @@ from onefold.store.sqlite.migrate import notes
 from onefold.store.sqlite.mint import BLOCK, Blocks, Source, note_of
 from onefold.store.sqlite.prompt import PromptChain
 from onefold.store.sqlite.tables import Plan
+from onefold.terms.errors import OnefoldError
 
 
 class SharedEngine(SqliteEngine):
@@ -25,6 +27,8 @@ class SharedEngine(SqliteEngine):
 
     chained = PromptChain
     others = True
+    _taken = False  # whether it is the writer already, before `begin`
+    _met: Unusable | None = None  # what kept it from becoming the writer
 
     def run(self, verb: Verb) -> Answer:
         answer = super().run(verb)
@@ -33,6 +37,39 @@ class SharedEngine(SqliteEngine):
             newest = max((int(str(row[key])) for row in answer if row is not None), default=0)
             self._numbers.seen(verb.table.name, newest)
         return answer
+
+    def take(self, last: bool) -> bool:
+        """Become the writer, if no other process is it; `begin` goes on from there. Until then others may look: what was read
+        to decide is let go of. last: if it still is not, `begin` refuses. So it does where this met an error.
+        """
+        checked, self._ready, self._asking = self._ready, False, False
+        if self.stands():
+            self.file.leave()
+        try:
+            if not checked:
+                self.check()
+            self._taken = self.file.begin_now()
+            if last and not self._taken:
+                raise apsw.BusyError("another process writes")
+        except OnefoldError as fault:
+            self._met = Unusable(fault)
+        except (apsw.Error, OSError) as error:
+            self._met = self.file.unusable(error)
+        return self._taken or self._met is not None
+
+    def begin(self) -> None:
+        met, self._met = self._met, None
+        if met is not None:
+            raise met
+        if not self._taken:
+            super().begin()
+            return
+        self._ready = self._asking = self._taken = False
+        self._started()
+
+    def rollback(self) -> None:
+        self._taken = False
+        super().rollback()
 
     def _source(self, serial: Sequence[str]) -> Source:
         return Blocks(serial, self._take_block)

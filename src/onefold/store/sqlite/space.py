@@ -14,6 +14,7 @@ from onefold.store.lane import Lane
 from onefold.store.sqlite.author import Door
 from onefold.store.sqlite.engine import SqliteEngine
 from onefold.store.sqlite.export import Export, uri
+from onefold.store.sqlite.shared import SharedEngine
 from onefold.store.sqlite.wal import Wal
 
 T = TypeVar("T")
@@ -29,7 +30,9 @@ class SqliteSpace:
         self._used = used
         self._door = Door(engine.name, engine.file.author_connection)
         self._wal = Wal(engine.file)
-        self._lane = Lane(engine.name, engine, self._wal.flushed)
+        self._lane = Lane(
+            engine.name, engine, self._wal.flushed, engine.take if isinstance(engine, SharedEngine) else None
+        )
 
     @property
     def idle(self) -> bool:
