@@ -170,8 +170,7 @@ def test_the_world_is_refused_by_name(act: Any, name: str) -> None:
 
 
 def test_every_verb_of_a_loop_is_there_or_refused() -> None:
-    missing = [name for name in vars(asyncio.AbstractEventLoop) if not name.startswith("_")]
-    for name in missing:
+    for name in [name for name in vars(asyncio.AbstractEventLoop) if not name.startswith("_")]:
         assert getattr(PassLoop, name) is not getattr(asyncio.AbstractEventLoop, name), name
 
 

@@ -74,6 +74,7 @@ async def test_a_host_over_the_store_keeps_its_promise(check: Check, open_world:
 
 @pytest.mark.parametrize("twin", BROKEN_HOSTS, ids=lambda twin: twin.name)
 async def test_a_broken_host_is_caught(twin: BrokenHost) -> None:
+    assert twin.caught_by
     for name in twin.caught_by:
         with pytest.raises(Unfulfilled):
             await BY_NAME[name].run(Memory(), fit=twin.fit)
@@ -81,6 +82,7 @@ async def test_a_broken_host_is_caught(twin: BrokenHost) -> None:
 
 @pytest.mark.parametrize("twin", KERNELS)
 async def test_a_broken_kernel_is_caught(twin: str) -> None:
+    assert KERNELS[twin]
     for name in KERNELS[twin]:
         with pytest.raises(Unfulfilled):
             await BY_NAME[name].run(Memory(), fit=broken_kernel(twin).fit)
@@ -89,6 +91,7 @@ async def test_a_broken_kernel_is_caught(twin: str) -> None:
 @pytest.mark.parametrize("twin", STORES)
 async def test_a_host_over_a_broken_store_is_caught(twin: str) -> None:
     (store,) = [one for one in BROKEN_STORES if one.name == twin]
+    assert STORES[twin]
     for name in STORES[twin]:
         with pytest.raises(Unfulfilled):
             await BY_NAME[name].run(Memory(store.world))

@@ -47,6 +47,7 @@ async def test_the_store_keeps_its_promise(check: Check, open_world: OpenWorld) 
 
 @pytest.mark.parametrize("twin", BROKEN_STORES, ids=lambda twin: twin.name)
 async def test_a_broken_twin_is_caught(twin: BrokenStore) -> None:
+    assert twin.caught_by
     for name in twin.caught_by:
         with pytest.raises(Unfulfilled):
             await BY_NAME[name].run(Memory(twin.world))

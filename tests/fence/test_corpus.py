@@ -43,7 +43,9 @@ def test_the_corpus_is_large_enough_to_mean_something() -> None:
 
 @pytest.mark.parametrize("snippet", BAD, ids=named)
 def test_a_finding_says_what_why_and_what_to_write(snippet: Snippet) -> None:
-    for finding in check([Source("file.py", snippet.source)]):
+    found = check([Source("file.py", snippet.source)])
+    assert found
+    for finding in found:
         assert finding.problem[0].isupper() or finding.problem[0] == "`"
         assert finding.problem.endswith((".", "…"))
         assert finding.instead[0].isupper() or finding.instead[0] == "`"

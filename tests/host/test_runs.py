@@ -12,6 +12,9 @@ import pytest
 from pydantic import BaseModel, Field
 
 from onefold import Actuator, Approved, Expired, Rejected, Run, actuator
+from onefold.actuators.tables import RUNS
+from onefold.kernel.tables import KERNEL
+from onefold.store.contract import Query
 from onefold.terms.errors import BadArguments, KeyConflict, NotFound, UnknownName
 from onefold.testing import Stage, staged
 from tests.contracts.backends import store_of
@@ -287,12 +290,18 @@ async def test_no_row_holds_a_token_or_a_secret(stages: Stages, tmp_path: Path) 
     await start(stage, "asking", ORDER)
     await stage.settle()
     tokens = [line.rsplit("/", 1)[1] for line in stage.said[0].splitlines()[1:]]
+    told = [*(token.split(".")[1].encode() for token in tokens), *stage.host.signing]
+    assert len(told) == 3
+    space = await stage.host.space("asking")
+    tables = [table for schema in (KERNEL, RUNS) for table in schema.tables]
+    rows = repr(await space.look(*(Query(table) for table in tables))).encode()
+    assert b"asking" in rows
+    assert [secret for secret in told if secret in rows] == []
     await stage.close()
 
-    files = [path for path in list(tmp_path.rglob("*")) if path.is_file() and path.name != "secret"]  # noqa: ASYNC240 - nothing else runs in this test
-    for path in files:
+    for path in [path for path in list(tmp_path.rglob("*")) if path.is_file() and path.name != "secret"]:  # noqa: ASYNC240 - nothing else runs in this test
         content = path.read_bytes()
-        assert all(token.split(".")[1].encode() not in content for token in tokens)
+        assert [secret for secret in told if secret in content] == []
 
 
 async def test_lists_are_paged_newest_first_and_filtered(stage: Stage) -> None:
