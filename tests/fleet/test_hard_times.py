@@ -143,12 +143,13 @@ async def test_what_a_killed_node_had_is_the_others_with_every_letter_and_every_
         await a.app.cell(Room, key).spawn()
     runs = [await a.app.start(work, Ask(n=n, after="1 second"), key=f"r{n}") for n in range(10)]
     await b.kill()
-    posts = [a.app.cell(Room, key).post(f'greet(name="{n}")', key=f"p{n}") for n in range(50) for key in keys]
-    await asyncio.gather(*posts)
+    for first in range(0, 500, 50):  # 10,000 in all
+        told = [(n, key) for n in range(first, first + 50) for key in keys]
+        await asyncio.gather(*(a.app.cell(Room, key).post(f'greet(name="{n}")', key=f"p{n}") for n, key in told))
     await asyncio.gather(*(a.app.cell(Room, key).post('greet(name="0")', key="p0") for key in keys))
     for key in keys:
-        await until(partial(visits, a, key, 50))
-        assert (await a.app.cell(Room, key).read()).names == [str(n) for n in range(50)]
+        await until(partial(visits, a, key, 500))
+        assert (await a.app.cell(Room, key).read()).names == [str(n) for n in range(500)]
     assert [await run.result() for run in runs] == [n * 2 for n in range(10)]
     assert len(a.part.membership.standing.held_slots()) == SLOTS
     assert (await a.part.mail()) == {"waiting": 0, "parked": 0}
