@@ -11,7 +11,8 @@ was busy lost, and the table said so for months.
     child, interleave      starting, stopping and asking them in turns
     standing, turns        sets of them: cells, programs, mail, with the counts that are read back
     sharing                processes and nodes on one Postgres: folds, routed turns, takeovers
-    sleepers, waiters, starts, growth, honesty     what is no rate: each a scene of its own
-    goals, goals_turns, results      what was to be reached, and the report
+    scenes, honesty        what is no rate: sleepers, waiters, starts, costs that must not grow; that answers are durable
+    goals, goals_turns, results      what was to be reached, and the report; profiles: where the time of what falls short goes
+    wrk, postgres, places  the HTTP client, the server of the peers, and where all of it lies
     scale/                 a thousand nodes on paper and in a simulation: `python -m bench.scale`, docs/scale.md
 """

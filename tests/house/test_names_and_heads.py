@@ -59,6 +59,32 @@ def test_every_room_says_what_it_is_for_and_what_it_never_does() -> None:
     assert [name for name, folder in rooms().items() if not any(map(says, sorted(folder.glob("*.py"))))] == []
 
 
+def imports() -> dict[str, set[str]]:
+    """Which rooms each room imports, also when it first needs them."""
+    found: dict[str, set[str]] = {name: set() for name in rooms()}
+    for room, folder in rooms().items():
+        for path in folder.rglob("*.py"):
+            for node in ast.walk(parsed(path)):
+                named = [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+                named += [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+                found[room] |= {part for name in named if (part := f"{name}..".split(".")[1]) in found} - {room}
+    return found
+
+
+def test_a_head_that_says_what_its_room_imports_says_what_is_so() -> None:
+    real, wrong = imports(), []
+    for room, folder in rooms().items():
+        told = re.search(
+            r"^Imports: (.+?)\.  Imported by: (.+?)\.$", head(folder / "__init__.py"), re.MULTILINE | re.DOTALL
+        )
+        if told is None or "every room" in told[2]:
+            continue
+        takes, taken = ({*re.findall(r"\w+", part)} & real.keys() for part in told.groups())
+        if (takes, taken) != (real[room], {other for other in real if room in real[other]}):
+            wrong.append((room, real[room], sorted(other for other in real if room in real[other])))
+    assert wrong == []
+
+
 def test_a_broad_except_is_one_of_the_doors() -> None:
     """The linter (BLE001) finds every broad except; the ones let through name their door, in a room that has one."""
     wrong = [

@@ -1,7 +1,7 @@
 """actuators - one durable function: its runs, their steps, waits and approvals.
 
 For: `@actuator`, the `Run` handed to its function, the run as an actor, and the pass that replays it.
-Imports: kernel, store's contract, terms.  Imported by: host.
+Imports: kernel, store's contract, terms.  Imported by: ports, host, serve, cli, testing, the front door.
 Never: opens a store; sends a notice; reads a clock but the one handed to a pass.
 Was wrong once: a step found again by its name and a counter. Two tasks that finished in another
 order the second time got each other's results, and one order was paid with the other's money.

@@ -2,7 +2,7 @@
 
 For: timers ask `next_instant(trigger, now, ends_at)`; automations make a rule of their clock clause and
      walk its keys. Instants are whole milliseconds (`terms.instant.Instant`).
-Imports: terms.  Imported by: timers, reflex, testing.
+Imports: terms.  Imported by: timers, reflex, cli, testing.
 Never: reads a clock, the environment, or the host's zone files. Zone data is that of the pinned `tzdata`.
 Was wrong once: instants as identities. A change of the zone data moves an instant; it must move no key.
 

@@ -1,7 +1,7 @@
 """cell - named typed state that takes turns: a shape, its methods, and programs sent to it.
 
 For: `class Room(Cell)`, read as a module of the kernel; drafts, captures, programs; what a turn gives back.
-Imports: program, kernel, terms.  Imported by: host, serve, cli, testing.
+Imports: program, kernel, store's contract, terms.  Imported by: host, serve, testing, the front door.
 Never: does I/O; runs an interpreter (host does, beside the loop).
 """
 

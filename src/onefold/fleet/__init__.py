@@ -2,7 +2,7 @@
 
 For: names under epochs, leases, shares; mail that is kept until its turn is committed; the ring that carries it within
 one process; the outcomes of `app.fleet`.
-Imports: node, store, kernel, terms.  Imported by: host, serve, cli, testing.
+Imports: node, kernel, store, terms.  Imported by: host, serve, testing.
 Never: executes a letter; lets one fall silently; decides by a clock who may write.
 """
 

@@ -1,7 +1,8 @@
-"""ports - adapters to the world: how a notice reaches a person.
+"""ports - adapters to the world: how a notice reaches a person, a receipt its caller, a request another service.
 
-For: `notify` (console, and whoever the notice names), the ways `mail` and `webhook`.
-Imports: kernel's Port, the words of actuators, terms.  Imported by: host, which wires them.
+For: `notify` and `alert` (console, and whoever they name), the ways `mail` and `webhook`; `callback`, where an ended run
+is told; `http`, to the origins that an app lists (egress).
+Imports: actuators and reflex, for their words, kernel's Port, terms.  Imported by: host, which wires them, testing.
 Never: reads a setting or a clock by itself; keeps what it sent; decides.
 Was wrong once: one adapter that knew every service. Each new one changed it, and a fault in one chat's
 API kept the mails from leaving.

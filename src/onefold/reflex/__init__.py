@@ -1,7 +1,7 @@
 """reflex - automations as data: when this, for these rows, do one thing, and show why.
 
 For: reflexes loaded from JSON, run over a ledger of four tables, on the verbs of any store.
-Imports: kernel, store, almanac, terms.  Imported by: host, serve, cli, testing.
+Imports: kernel, store, almanac, fence, terms.  Imported by: ports, host, serve, cli, testing, the front door.
 Never: reads a clock; holds anything between two commits that matters.
 """
 

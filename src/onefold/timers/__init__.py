@@ -2,7 +2,7 @@
 
 For: `timers(name, to=...)`, a module whose actors are schedules: one for each (owner, key), kept under the hash of
 both. A schedule mints ticks; each leaves once, through one port, and waits until its owner acknowledged it.
-Imports: machine, kernel, almanac, terms.  Imported by: what people write; nothing of Onefold needs it.
+Imports: machine, kernel, almanac, terms.  Imported by: what people write; host and cli, for the words of its ticks.
 Never: a clock, a thread, a timeout. The next instant is the actor's alarm; a tick that nobody acknowledges is held.
 Was wrong once: the instants counted up from the first. After a day of downtime a day's ticks rang at once.
 
