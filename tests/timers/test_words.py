@@ -56,6 +56,7 @@ def test_a_tick_id_reads_the_same_in_every_zone() -> None:
         lambda: TickId(SCHEDULE, -1, START),
         lambda: TickId(SCHEDULE, True, START),
         lambda: TickId(SCHEDULE, 0, datetime(2026, 1, 1)),  # noqa: DTZ001 - naive on purpose
+        lambda: TickId(SCHEDULE, 0, "2026-01-01T00:00:00Z"),  # type: ignore[arg-type]
         lambda: Supersede("s1", "standup", HOURLY),
         lambda: End("e1", ""),
         lambda: Create("c1", "o", "k", HOURLY, ends_at=datetime(2026, 1, 1)),  # noqa: DTZ001 - naive on purpose
