@@ -207,6 +207,17 @@ async def test_what_would_end_at_once_waits_for_its_place_too(stages: Stages) ->
     assert began == ["j0", "j1", "j2"]
 
 
+async def test_a_fork_of_a_limited_run_goes_on_at_once_and_is_told_to_nobody(stages: Stages) -> None:
+    stage = await stages(single)
+    run = await start(stage, single, "a", callback="https://tools.example.com/ended")
+    await stage.settle()
+    fork = await stage.host.run_fork(run, "begin", caller=stage.caller())
+    assert fork.status == "running"
+    await stage.advance("61m")
+    assert await status(stage, fork.run_id) == "done"
+    assert began == ["a", "a"]
+
+
 async def test_a_limit_that_is_lifted_lets_everybody_in(stages: Stages) -> None:
     stage = await stages(single)
     for n in range(4):

@@ -17,7 +17,7 @@ from typing import Any
 from msgspec import Raw
 
 from onefold.actuators.calls import StepCall
-from onefold.actuators.carried import Returned
+from onefold.actuators.carried import Change, Progress, Returned
 from onefold.actuators.declare import Actuator
 from onefold.actuators.folding import evolve
 from onefold.actuators.parts import Wait
@@ -29,7 +29,8 @@ from onefold.actuators.words import Start, Started
 from onefold.kernel.blob import plain
 
 VERBS = frozenset(
-    {"step", "sleep", "sleep_until", "wait_for_event", "wait_for_approval", "db"} | {"call", "start", "first"}
+    {"step", "sleep", "sleep_until", "wait_for_event", "wait_for_approval", "db"}
+    | {"call", "start", "first", "version", "progress"}
 )
 
 
@@ -46,6 +47,9 @@ class Nobody:
 
     def register(self, waits: tuple[Wait, ...], released: tuple[str, ...], unread: tuple[str, ...]) -> None:
         """Nothing is waited for."""
+
+    def tell(self, event: Change | Progress, id: str) -> None:
+        """Nothing is told."""
 
     def ended(self) -> None:
         """Its outcome is read where it was driven."""

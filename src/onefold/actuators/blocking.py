@@ -251,6 +251,12 @@ class Run:
         stepper: Any = self._run.step(f, name=name, retry=retry, timeout=timeout, limit=limit, undo=undo)
         return lambda *args, **values: self._cross(lambda: stepper(*args, **values))
 
+    def version(self, change: str) -> bool:
+        return bool(self._cross(lambda: self._run.version(change)))
+
+    def progress(self, message: str, done: int | float | None = None, of: int | float | None = None) -> None:
+        self._cross(lambda: self._run.progress(message, done, of))
+
     def undo(self) -> None:
         self._cross(self._run.undo)
 

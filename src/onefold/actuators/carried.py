@@ -1,6 +1,7 @@
-"""actuators.carried - what a run owes, and how a pass ended.
+"""actuators.carried - what a run owes, what a pass tells it, and how a pass ended.
 
-For: the bodies of the ports `pass`, `notify`, `run.ended`, `run.limit` and `run.orphan`, and the answers of a pass.
+For: the bodies of the ports `pass`, `notify`, `run.ended`, `run.limit` and `run.orphan`, what a pass
+tells its run besides its steps, and the answers of a pass.
 Never: a fact; behaviour.
 Was wrong once: a receipt made when it was sent. The run had been tried again meanwhile, and the receiver was told of
 an end that was none.
@@ -71,6 +72,21 @@ class Orphan(Word, frozen=True):
     program: str
     run: str
     reason: str | None = None
+
+
+class Change(Word, frozen=True):
+    """The function passed places where it asks which code it is, `path#call:change`, and goes by the new one from there."""
+
+    places: tuple[str, ...]
+
+
+class Progress(Word, frozen=True):
+    """The `n`-th thing that the function tells of how far it is."""
+
+    n: int
+    message: str
+    done: int | float | None = None
+    of: int | float | None = None
 
 
 class Returned(Word, frozen=True):

@@ -20,7 +20,7 @@ import msgspec
 from onefold.actuators.attempting import Attempt, DatabaseAttempt, encoded
 from onefold.actuators.blocking import Crossing
 from onefold.actuators.calls import StepCall
-from onefold.actuators.carried import Diverged, PassEnded, Rested
+from onefold.actuators.carried import Change, Diverged, PassEnded, Progress, Rested
 from onefold.actuators.declare import Actuator
 from onefold.actuators.parts import Wait
 from onefold.actuators.passing import Pass
@@ -257,7 +257,11 @@ class Execution:
         id = f"w/{self.state.round}/{blake2b(told, digest_size=12).hexdigest()}"
         self.tasks[id] = self.host.create_task(self._register(Waiting(waits, released, unread), id))
 
-    async def _register(self, event: Waiting, id: str) -> None:
+    def tell(self, event: Change | Progress, id: str) -> None:
+        id = f"{id}/{self.state.round}"
+        self.tasks[id] = self.host.create_task(self._register(event, id))
+
+    async def _register(self, event: Event, id: str) -> None:
         try:
             await self.actor.fold(event, id)
         except CallerError as refused:  # what the store will never take: the run cannot go on

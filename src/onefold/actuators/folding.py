@@ -19,6 +19,7 @@ from onefold.actuators.words import (
     Admitted,
     Approval,
     CancelledFor,
+    Changed,
     EventBack,
     EventKept,
     EventTaken,
@@ -28,6 +29,7 @@ from onefold.actuators.words import (
     Followed,
     Parked,
     PassOver,
+    Progressed,
     Rejection,
     Reopened,
     Seconded,
@@ -240,6 +242,15 @@ def _reopened(state: State, fact: Reopened) -> None:
         state.passes, state.passing = state.passes + 1, True
 
 
+def _changed(state: State, fact: Changed) -> None:
+    state.changes |= set(fact.places)
+
+
+def _progressed(state: State, fact: Progressed) -> None:
+    state.progress = fact
+    state.updated_at = fact.at
+
+
 def _followed(state: State, fact: Followed) -> None:
     state.callbacks = (*state.callbacks, fact.url)
 
@@ -279,4 +290,6 @@ FOLDS: dict[type, Callable[[State, Any], None]] = {
     Reopened: _reopened,
     Followed: _followed,
     Admitted: _admitted,
+    Changed: _changed,
+    Progressed: _progressed,
 }

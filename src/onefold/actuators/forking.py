@@ -16,6 +16,7 @@ from onefold.actuators.state import State
 from onefold.actuators.words import (
     ENTRIES,
     Approval,
+    Changed,
     Entry,
     EventBack,
     EventKept,
@@ -65,7 +66,7 @@ def prefix(facts: Sequence[Fact], state: State, step: str) -> tuple[Fact, ...]:
                 place += 1
                 if fact.call in ended:
                     kept.append(fact)
-        elif isinstance(fact, EventKept | EventBack) or (
+        elif isinstance(fact, EventKept | EventBack | Changed) or (
             isinstance(fact, WaitOpened | Seconded) and fact.call in ended
         ):
             kept.append(fact)
@@ -75,8 +76,12 @@ def prefix(facts: Sequence[Fact], state: State, step: str) -> tuple[Fact, ...]:
 
 def begun(source: Started, run: str, key: str | None) -> Started:
     """How the new run starts: as the other one did, under an id of its own. Its clock and its chances are those
-    that the steps before went by."""
-    return replace(source, run=run, key=key, seed=source.seed or source.run)
+    that the steps before went by. It is told to nobody, and counts for no limit.
+
+    Was wrong once: a limit taken along. The new run waited to be let in, and its first pass went by unheard.
+    """
+    free = replace(source, callback=None, limit=None, priority=0)
+    return replace(free, run=run, key=key, seed=source.seed or source.run)
 
 
 def _ends(entry: Entry) -> bool:

@@ -12,7 +12,19 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from onefold.actuators.approving import decided
-from onefold.actuators.carried import Ask, Diverged, PassEnded, Raised, Rested, Returned, RunPass, Stuck, Uncertain
+from onefold.actuators.carried import (
+    Ask,
+    Change,
+    Diverged,
+    PassEnded,
+    Progress,
+    Raised,
+    Rested,
+    Returned,
+    RunPass,
+    Stuck,
+    Uncertain,
+)
 from onefold.actuators.ending import MARK, children, followed, orphans, place, told
 from onefold.actuators.folding import WAKING, evolve
 from onefold.actuators.parts import Asking, Wait
@@ -25,6 +37,7 @@ from onefold.actuators.words import (
     Begun,
     Cancel,
     CancelledFor,
+    Changed,
     Decided,
     Event,
     EventBack,
@@ -39,6 +52,7 @@ from onefold.actuators.words import (
     Over,
     Parked,
     PassOver,
+    Progressed,
     Reopen,
     Reopened,
     Reply,
@@ -89,8 +103,19 @@ def decide(state: State, event: Event, now: datetime) -> Decision[Fact, Reply]:
             return _cancel(state, reason, at)
         case Reopen():
             return _reopen(state, at)
+        case _:
+            return _besides(state, event, at)
+
+
+def _besides(state: State, event: Follow | Admit | Change | Progress, at: int) -> Decision[Fact, Reply]:
+    """What is no act of the function, and no wait of it."""
+    match event:
         case Admit():
             return _admit(state, at)
+        case Change(places=places):
+            return _woken(state, [Changed(at, places)] if state.status in GOING else [], [])
+        case Progress(n=n, message=message, done=done, of=of):
+            return _woken(state, [Progressed(at, n, message, done, of)] if state.status in GOING else [], [])
         case Follow():
             return followed(state, event, at)
 

@@ -20,7 +20,7 @@ from typing import Any, Protocol
 from msgspec.structs import replace
 
 from onefold.actuators.calls import Call, Known, StepCall, TimerCall, WaitCall
-from onefold.actuators.carried import Diverged, PassEnded, Raised, Rested, Returned, Stuck, Uncertain
+from onefold.actuators.carried import Change, Diverged, PassEnded, Progress, Raised, Rested, Returned, Stuck, Uncertain
 from onefold.actuators.parts import Wait
 from onefold.actuators.passloop import DurableTimer, PassLoop, PassTask, Spinning, running_loop
 from onefold.actuators.state import Open, State
@@ -53,6 +53,9 @@ class Executor(Protocol):
     def register(self, waits: tuple[Wait, ...], released: tuple[str, ...], unread: tuple[str, ...]) -> None:
         """Make waits durable while steps still run; `Pass.registered` is called after the commit."""
 
+    def tell(self, event: Change | Progress, id: str) -> None:
+        """Make it durable; `Pass.registered` is called after the commit."""
+
     def ended(self) -> None:
         """The pass has its outcome."""
 
@@ -79,6 +82,11 @@ class Pass:
         self.released: list[str] = []
         self.unread: list[str] = []
         self.folding = 0
+        self.state = state
+        self.changes = set(state.changes)
+        self.changed: list[str] = []
+        self.recording = False
+        self.progressed = 0
         self.away = False
         self.seen = 0
         self.suspended = False
@@ -112,6 +120,33 @@ class Pass:
         names = self.at.names
         count = names[name] = names.get(name, 0) + 1
         return count
+
+    def version(self, change: str) -> bool:
+        """Whether the run is not past this place yet, or went by the new code when it passed. Raises: as `next_id`."""
+        self._inside()
+        path = self.loop.path()
+        place = f"{path.name}#{path.calls}:{change}"
+        if place in self.changes:
+            return True
+        if path.calls <= self._furthest(path.name):
+            return False
+        self.changes.add(place)
+        self.changed.append(place)
+        return True
+
+    def _furthest(self, path: str) -> int:
+        """The last call on this path that was journaled when this pass began; -1 for none."""
+        known = [entry.call for entry in self.state.journal] + list(self.state.open)
+        return max((int(k) for name, _, k in (id.partition("#") for id in known) if name == path), default=-1)
+
+    def progress(self, message: str, done: int | float | None, of: int | float | None) -> None:
+        """Tell it once, whatever is replayed. Raises: as `next_id`."""
+        self._inside()
+        self.progressed += 1
+        known = self.state.progress
+        if not self.suspended and (known is None or self.progressed > known.n):
+            self.folding += 1
+            self.executor.tell(Progress(self.progressed, message, done, of), f"p/{self.progressed}")
 
     def next_uuid(self) -> str:
         """What a UUID is made of. Raises: as `next_id`."""
@@ -223,7 +258,16 @@ class Pass:
         call.take(entry)
 
     def _go_on(self) -> bool:
-        """The journal is used up: start what is new. True when there is more to drive at once."""
+        """The journal is used up: start what is new, once it is durable which code goes on. True when there is more to
+        drive at once.
+        """
+        if self.changed:
+            self.recording, self.folding = True, self.folding + 1
+            self.executor.tell(Change(tuple(self.changed)), f"v/{self.changed[0]}")
+            self.changed = []
+        if self.recording and self.folding:
+            return False
+        self.recording = False
         fresh, self.fresh = [*self._let_in(), *self.fresh], []
         waits: list[Wait] = []
         for call in fresh:

@@ -44,6 +44,15 @@ class WaitShown(Struct, frozen=True, omit_defaults=True):
     notify: tuple[str, ...] = ()
 
 
+class ProgressShown(Struct, frozen=True, omit_defaults=True):
+    """The last that the function told of how far it is; at: when (ms)."""
+
+    message: str
+    at: int
+    done: int | float | None = None
+    of: int | float | None = None
+
+
 class Picture(Struct, frozen=True, omit_defaults=True):
     """What a read of a run shows. `status` is "" where no run exists; instants are milliseconds."""
 
@@ -58,6 +67,7 @@ class Picture(Struct, frozen=True, omit_defaults=True):
     trouble: Trouble | None = None
     reason: str | None = None
     result: Raw = NULL
+    progress: ProgressShown | None = None
 
 
 @dataclass(frozen=True)
@@ -73,6 +83,7 @@ class Receipt:
     started_at: datetime
     updated_at: datetime
     output: Raw | None = None
+    progress: ProgressShown | None = None
 
     def to_json(self) -> dict[str, Any]:
         """As every door shows it: absent fields left out, instants in RFC 3339."""
@@ -85,6 +96,8 @@ class Receipt:
             told["poll_after_seconds"] = POLL_WAITING if self.status == "waiting" else POLL_RUNNING
         if self.waits:
             told["waits"] = [_wait(wait) for wait in self.waits]
+        if self.progress is not None:
+            told["progress"] = {**msgspec.to_builtins(self.progress), "at": text(self.progress.at)}
         if self.error is not None:
             told["error"] = msgspec.to_builtins(self.error)
         if self.output is not None:
@@ -103,6 +116,7 @@ def receipt_of(picture: Picture) -> Receipt:
         started_at=moment(picture.started_at),
         updated_at=moment(picture.updated_at),
         output=picture.result if picture.status == "done" and raw_pointed(picture.result) is None else None,
+        progress=picture.progress,
     )
 
 
@@ -120,7 +134,13 @@ def picture(state: State) -> Picture:
         trouble=_trouble(state),
         reason=state.reason,
         result=state.result,
+        progress=_progress(state) if going else None,
     )
+
+
+def _progress(state: State) -> ProgressShown | None:
+    last = state.progress
+    return None if last is None else ProgressShown(last.message, last.at, last.done, last.of)
 
 
 def _shown(wait: Open) -> WaitShown:

@@ -11,7 +11,7 @@ import asyncio
 from typing import Any
 
 from onefold.actuators.calls import Known, StepCall
-from onefold.actuators.carried import Diverged, PassEnded
+from onefold.actuators.carried import Change, Diverged, PassEnded, Progress
 from onefold.actuators.declare import Actuator
 from onefold.actuators.executing import Actor, Execution
 from onefold.actuators.parts import Wait
@@ -63,6 +63,9 @@ class Replay(Noting):
 
     def abandon(self, call: StepCall) -> None:
         """There is nothing to abandon."""
+
+    def tell(self, event: Change | Progress, id: str) -> None:
+        """The pass itself does."""
 
     def register(self, waits: tuple[Wait, ...], released: tuple[str, ...], unread: tuple[str, ...]) -> None:
         """The pass itself does."""

@@ -16,6 +16,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from datetime import datetime, timedelta
 from functools import cached_property
 from hashlib import sha256
+from math import isfinite
 from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, TypeVar, overload
 
 from onefold.actuators.asking import UNSAID, all_said, answered, asking, event_class
@@ -38,6 +39,7 @@ from onefold.actuators.stepping import (
 )
 from onefold.actuators.words import EventTaken, WaitDue
 from onefold.kernel.port import Port, Step
+from onefold.terms.codec import text_problem
 from onefold.terms.duration import duration_ms
 from onefold.terms.errors import BadArguments, Fault, Undeclared
 from onefold.terms.instant import moment, up
@@ -54,6 +56,7 @@ I = TypeVar("I")  # noqa: E741 - the input
 O = TypeVar("O")  # noqa: E741 - the output
 B = TypeVar("B")
 Duration = str | timedelta
+MESSAGE = 500  # characters of what a progress says: one line of a page
 
 
 class Run:
@@ -186,6 +189,23 @@ class Run:
         if plain:
             self._steppers[f if port is None else port] = made
         return made
+
+    def version(self, change: str) -> bool:
+        """Whether to go by the new code of a change: False only for runs that passed here before it was written."""
+        return self._home.version(check_name(change, "a change"))
+
+    def progress(self, message: str, done: int | float | None = None, of: int | float | None = None) -> None:
+        """Tell how far it is, `done` of `of`; the receipt shows it. Once, whatever is replayed. Raises: BadArguments."""
+        faults = [
+            Fault(name, "must be a finite number", told)
+            for name, told in (("done", done), ("of", of))
+            if told is not None and (type(told) not in (int, float) or not isfinite(told))
+        ]
+        if type(message) is not str or not message or len(message) > MESSAGE or text_problem(message):
+            faults.append(Fault("message", f"must be text of 1 to {MESSAGE} characters"))
+        if faults:
+            raise BadArguments(faults, nothing_was="told")
+        self._home.progress(message, done, of)
 
     async def undo(self) -> None:
         """Take back each step that has an `undo` and is done, latest first, each a step of its own. Raises: StepFailed."""

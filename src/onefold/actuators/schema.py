@@ -172,6 +172,18 @@ STATUSES = ["running", "waiting", "done", "failed", "cancelled", "parked"]
 INSTANT: Schema = {"type": "string", "format": "date-time"}
 
 
+PROGRESS: Schema = {
+    "type": "object",
+    "properties": {
+        "message": {"type": "string"},
+        "at": INSTANT,
+        "done": {"type": "number"},
+        "of": {"type": "number"},
+    },
+    "required": ["message", "at"],
+}
+
+
 def output_schema(result: Schema) -> Schema:
     """The receipt with the function's output under `result`: true of finished and of waiting calls."""
     wait = {
@@ -207,6 +219,7 @@ def output_schema(result: Schema) -> Schema:
             "started_at": INSTANT,
             "updated_at": INSTANT,
             "poll_after_seconds": {"type": "integer"},
+            "progress": PROGRESS,
             "waits": {"type": "array", "items": wait},
             "error": error,
             "result": told,

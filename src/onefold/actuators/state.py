@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from msgspec import Raw, Struct
 
 from onefold.actuators.parts import NULL, Asking, Trouble, WaitKind
-from onefold.actuators.words import Entry
+from onefold.actuators.words import Entry, Progressed
 
 GOING = frozenset({"running", "waiting"})
 OPEN = GOING | {"parked"}
@@ -102,7 +102,8 @@ class State(Struct):
     open: waits by call. agenda: (until, call) of those with an instant, sorted. passes: how many were owed; passing:
     one is outstanding. round: how often the run was reopened; it stands in the ids of what steps send, so that an
     attempt made anew is a new event. dedupe: what agreeing calls share. callbacks: where the ended receipt is posted.
-    limit: which of its actuator's it counts for; held: it waits for that. trying: calls with an attempt that may have
+    limit: which of its actuator's it counts for; held: it waits for that. changes: places
+    from which it goes by newer code. progress: the last that it told. trying: calls with an attempt that may have
     left through a port that does not dedupe. returned: calls whose event was given back.
     """
 
@@ -116,6 +117,8 @@ class State(Struct):
     limit: str | None = None
     priority: int = 0
     held: bool = False
+    changes: frozenset[str] = frozenset()
+    progress: Progressed | None = None
     seed: str | None = None
     input: Raw = NULL
     started_at: int = 0

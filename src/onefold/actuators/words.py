@@ -15,6 +15,7 @@ from typing import Literal, TypeAlias
 
 from msgspec import Raw
 
+from onefold.actuators.carried import Change, Progress
 from onefold.actuators.parts import NULL, Asking, Trouble, Wait, WaitKind, Word
 
 # --- events ---------------------------------------------------------------------------------------
@@ -140,7 +141,9 @@ class Admit(Word, frozen=True):
     run: str
 
 
-Event: TypeAlias = Start | Fork | Stepped | Trying | Waiting | Sent | Decided | Cancel | Reopen | Follow | Admit
+Event: TypeAlias = (
+    Start | Fork | Stepped | Trying | Waiting | Sent | Decided | Cancel | Reopen | Follow | Admit | Change | Progress
+)
 
 
 # --- facts ----------------------------------------------------------------------------------------
@@ -165,6 +168,21 @@ class Admitted(Word, frozen=True):
     """It has waited for its limit long enough: its pass begins."""
 
     at: int
+
+
+class Changed(Word, frozen=True):
+    """From these places on the run goes by the new code, in every replay."""
+
+    at: int
+    places: tuple[str, ...]
+
+
+class Progressed(Word, frozen=True):
+    at: int
+    n: int
+    message: str
+    done: int | float | None = None
+    of: int | float | None = None
 
 
 class Handed(Word, frozen=True):
@@ -322,7 +340,8 @@ ENTRIES = (StepDone, StepFell, StepAgain, WaitDue, EventTaken, Approval, Rejecti
 ENDINGS = (Finished, FailedFor, CancelledFor, Parked)
 Fact: TypeAlias = (
     Entry | Started | StepTrying | WaitOpened | WaitReleased | EventKept | EventBack | Seconded | PassOver
-    | Parked | Finished | FailedFor | CancelledFor | Reopened | Followed | Admitted
+    | Parked | Finished | FailedFor | CancelledFor | Reopened | Followed | Admitted | Changed
+    | Progressed
 )  # fmt: skip
 
 

@@ -78,6 +78,7 @@ def held(shown: Shown, host: Host, caller: Caller, actuator: Actuator[Any, O]) -
         shown.started_at,
         shown.updated_at,
         shown.output,
+        shown.progress,
         _host=host,
         _caller=caller,
         _actuator=actuator,
