@@ -29,6 +29,11 @@ def _show(told: dict[str, Any]) -> None:
     rows = [{**node, "epochs": "-".join(map(str, node.get("epochs", ())))} for node in told["nodes"]]
     show.table(rows, COLUMNS, empty="No node has joined.")
     for node in told["nodes"]:
+        if node.get("reached") is False and node["state"] in ("live", "leaving"):
+            click.echo(
+                f"{show.plain(node['name'])} is not met at {show.plain(node['url'])}: what is for it goes as letters; "
+                "is its --advertise right?"
+            )
         for name, epoch in sorted(node["names"].items()):
             click.echo(f"{show.plain(name)} is {show.plain(node['name'])}'s by its own name, epoch {epoch}")
     mail = told["mail"]

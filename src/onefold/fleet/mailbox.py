@@ -140,6 +140,11 @@ def due(now: int, limit: int, slots: Sequence[int] | None = None, behind: tuple[
     return Query(MAIL, where=(*when, *_in(slots)), order=("due_at", "n"), limit=limit)
 
 
+def due_of(kinds: Iterable[str], now: int, limit: int) -> Query:
+    """As `due`, to actors of these kinds: their file is one process's, whose slots say nothing of them."""
+    return Query(MAIL, where=(("kind", "in", tuple(kinds)), ("due_at", "<=", now)), order=("due_at", "n"), limit=limit)
+
+
 def soonest(slots: Sequence[int] | None, after: int) -> Query:
     """The letter that is due next, of those that are due later than `after`."""
     return Query(MAIL, where=(("due_at", ">", after), *_in(slots)), order=("due_at", "n"), limit=1)

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from onefold.fleet.ownership import LIVE, NOBODY, Me, Seen
+from onefold.fleet.ownership import LIVE, NOBODY, SPACE, Me, Seen
 
 REMEMBERED = 8  # sets of nodes whose wishes are kept
 SCORED = 1_024  # nodes whose scores are kept: eight bytes for each name
@@ -60,7 +60,9 @@ def plan(me: Me, seen: Seen, names: tuple[str, ...]) -> Plan:
         if node.state != "closed" and node.until <= seen.now and node.name != me.name
     ]
     stay = staying(seen, me)
-    wanted = wishes(stay, names)
+    slots, spaces = _sorts(names)
+    told = frozenset(name for name in stay if seen.nodes[name].url is not None)
+    wanted = {**wishes(stay, slots), **wishes(told or stay, spaces)}  # who has a file is asked what is in it
     take: dict[str, int] = {}
     hand: dict[str, tuple[int, Me]] = {}
     for name, to in wanted.items():
@@ -72,6 +74,13 @@ def plan(me: Me, seen: Seen, names: tuple[str, ...]) -> Plan:
         elif to == me.name and (row is None or row.node == NOBODY or not seen.alive(row.node, row.incarnation)):
             take[name] = 0 if row is None else row.epoch
     return Plan(close, take, hand, _lapsed(seen, set(names)))
+
+
+@lru_cache(maxsize=REMEMBERED)
+def _sorts(names: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Slots, and spaces of which one process has the file."""
+    spaces = tuple(name for name in names if name.startswith(SPACE))
+    return tuple(name for name in names if not name.startswith(SPACE)), spaces
 
 
 def staying(seen: Seen, me: Me) -> frozenset[str]:

@@ -144,6 +144,10 @@ class Standing:
         mine = [name for name, hold in self._holds.items() if not (hold.over or hold.leaving)]
         return [int(name[5:]) for name in mine if name.startswith("slot/")]
 
+    def files(self) -> list[str]:
+        """Kinds whose space, a file of one process, this node has."""
+        return [space for space in sorted(self.apart) if self.abroad(space) is None]
+
     @property
     def singles(self) -> list[str]:
         """Actors' names this node holds."""

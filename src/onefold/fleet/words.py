@@ -65,7 +65,9 @@ class Done:
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """One node as the fleet's rows have it. names: what it owns beside slots, each with its epoch."""
+    """One node as the fleet's rows have it. names: what it owns beside slots, each with its epoch. reached: whether the
+    node that is asked met it at its address the last time it tried; None: it never tried.
+    """
 
     name: str
     incarnation: int
@@ -75,3 +77,4 @@ class Member:
     slots: int
     epochs: tuple[int, int] | None = None
     names: Mapping[str, int] = field(default_factory=dict)
+    reached: bool | None = None

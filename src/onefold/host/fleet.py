@@ -18,6 +18,7 @@ from onefold.fleet.abroad import authored, read, shown
 from onefold.fleet.mailbox import MAIL, due
 from onefold.fleet.mailbox import parked as parked_mail
 from onefold.fleet.ownership import (
+    CLOSED,
     CODE,
     NODE,
     OWNER,
@@ -65,6 +66,7 @@ class Fleet:
             core.node, membership, peers, core.clock, self._space_of, core.fetch, core.letterbox
         )
         core.singles = self.singles
+        core.postman.files = membership.standing.files
         core.postman.others = self._others
         membership.gained = self._gained
         membership.lost = self._lost
@@ -253,6 +255,12 @@ class Fleet:
             return Contended()
         return Done(await self._core.postman.drain(at))
 
+    async def reach(self) -> None:
+        """Try whether every node that lives is met at its address."""
+        others = [node for node in self.membership.standing.seen.nodes.values() if node.name != self.membership.name]
+        urls = {node.url for node in others if node.url is not None and node.state != CLOSED}
+        await asyncio.gather(*map(self.peers.nudge, urls))
+
     async def nodes(self, *, caller: Caller) -> list[Member]:
         """The nodes, dead ones too until their name comes back."""
         caller.need("read", "looking at the fleet")
@@ -268,7 +276,17 @@ class Fleet:
             state = node.state if node.until > self._core.clock.now() or node.state == "closed" else "lapsed"
             epochs = (min(slots), max(slots)) if slots else None
             members.append(
-                Member(node.name, node.incarnation, state, moment(node.until), node.url, len(slots), epochs, names)
+                Member(
+                    node.name,
+                    node.incarnation,
+                    state,
+                    moment(node.until),
+                    node.url,
+                    len(slots),
+                    epochs,
+                    names,
+                    None if node.url is None else self.peers.reached(node.url),
+                )
             )
         return members
 
@@ -351,7 +369,8 @@ class Fleet:
                     raise told
             await self._core.clock.wait(self._core.clock.now() + AGAIN_MS, asyncio.Event())
             await self.membership.look()
-        raise OwnedElsewhere(name, None, 0, 0)
+        row, peer = self.membership.standing.owner(name), self.membership.standing.node_with(name)
+        raise OwnedElsewhere(name, None if peer is None else peer.name, 0, 0 if row is None else row.epoch)
 
     async def looked(self, space: str, queries: Any) -> Any:
         """The rows that another node asks for, of a file that this process has. Raises: OwnedElsewhere, BadArguments."""

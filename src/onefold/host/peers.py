@@ -63,6 +63,11 @@ class Peers:
             return await self._peer(url).post(NUDGE, LEARNED, 0, lambda n, told: None, NUDGE_S) == DONE
         return False
 
+    def reached(self, url: str) -> bool | None:
+        """Whether a node of this fleet was met there the last time; None: nobody tried."""
+        peer = self._peers.get(url)
+        return None if peer is None else peer.reached
+
     async def close(self) -> None:
         for peer in self._peers.values():
             peer.close()
@@ -87,6 +92,7 @@ class _Peer:
         self._sending: set[asyncio.Task[None]] = set()
         self._due = False
         self._strange = False
+        self.reached: bool | None = None
 
     async def ask(self, sent: Sent) -> Told:
         if len(self._waiting) >= WAITING:
@@ -105,7 +111,11 @@ class _Peer:
         """One request; the status of its answer, 0 without one. Raises: OSError, ValueError, TimeoutError where no
         connection could be made.
         """
-        connection = await self._connected()
+        try:
+            connection = await self._connected()
+        except (OSError, ValueError):
+            self.reached = False
+            raise
         try:
             await connection.send(request(self._url, path, self._sign(path, body), body), body, count, heard, within_s)
             self._answered(connection.status)
@@ -119,6 +129,7 @@ class _Peer:
     def _answered(self, status: int) -> None:
         """Say it where two nodes cannot talk, once: their turns go on as letters, and nobody would know why."""
         strange = status == UNSIGNED
+        self.reached = bool(status) and not strange
         if strange and not self._strange:
             log.error(
                 "the node at %s refuses what is signed here: are ONEFOLD_SECRET and the clock the same?", self._url

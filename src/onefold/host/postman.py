@@ -28,6 +28,7 @@ from onefold.fleet.mailbox import (
     boxes,
     by_sender,
     due,
+    due_of,
     given_up,
     open_in,
     parked,
@@ -79,6 +80,7 @@ class Postman:
         actor's box goes by.
         """
         self.others: Callable[[], Awaitable[bool]] = _nobody  # whether a node of other code lives
+        self.files: Callable[[], Sequence[str]] = tuple  # kinds whose file is this process's, whatever slots it has
         self._guard = guard
         self._shared = shared
         self._clock = clock
@@ -215,6 +217,10 @@ class Postman:
             self._sweep, self._again_at = False, now + SHARED_MS if self._shared else None
             for to in self._single():
                 self._doubted(to)
+            if files := self.files():
+                (rows,) = await space.look(due_of(files, now, AT_ONCE))
+                for to in boxes(rows):
+                    self._doubted(to)
             await self._swept(space, now, slots)
         (rows,) = await space.look(soonest(slots, now))
         return soonest_of(self._again_at, int(rows[0][_DUE] or 0)) if rows else self._again_at

@@ -88,6 +88,7 @@ class Fleet:
         """The nodes with what they own, the mail that waits, and how late the oldest alarm is that nobody has rung."""
         ask.queries()
         fleet = self._fleet
+        await fleet.reach()
         mail, ready = await fleet.mail(), await self.host.ready()
         nodes = [shown(node) for node in await fleet.nodes(caller=ask.caller)]
         return answer({"nodes": nodes, "mail": mail, "oldest_overdue_seconds": ready["oldest_overdue_seconds"]})
@@ -119,6 +120,8 @@ def shown(node: Member) -> dict[str, Any]:
     }
     if node.url is not None:
         told["url"] = node.url
+    if node.reached is not None:
+        told["reached"] = node.reached
     if node.epochs is not None:
         told["epochs"] = list(node.epochs)
     return told

@@ -19,6 +19,7 @@ _NODE: Final = of(
     incarnation=_COUNT,
     until=TEXT,
     url=TEXT,
+    reached={"type": "boolean"},
     slots=_COUNT,
     epochs={"type": "array", "items": _COUNT, "minItems": 2, "maxItems": 2},
     names={"type": "object", "additionalProperties": _COUNT},
