@@ -324,6 +324,21 @@ async def test_letters_are_turns_wherever_they_were_posted(fleet: Fleet) -> None
         await until(all_came)
 
 
+async def test_letters_of_one_sender_keep_their_order_through_whichever_node_they_are_posted(fleet: Fleet) -> None:
+    a, b = pair(fleet)
+    for owner in (a, b):
+        key = a_key(owner, "Room", of="order")
+        await owner.app.cell(Room, key).spawn()
+        for n in range(40):
+            await (b if n % 3 else a).app.cell(Room, key).post(f'greet(name="{n}")', key=f"n{n}")
+
+        async def all_came(node: Node = owner, key: str = key) -> bool:
+            return (await node.app.cell(Room, key).read()).visits == 40
+
+        await until(all_came)
+        assert (await owner.app.cell(Room, key).read()).names == [str(n) for n in range(40)]
+
+
 async def test_one_letter_that_is_posted_through_both_at_once_is_one(fleet: Fleet) -> None:
     a, b = pair(fleet)
     key = a_key(a, "Room", of="twice")

@@ -138,5 +138,5 @@ def test_a_box_that_another_node_empties_between_two_looks_takes_a_letter() -> N
     body: Any = posting([Post(row)])()
     next(body)
     with pytest.raises(StopIteration) as end:
-        body.send(([letter(1, ROOM, "d/1", "ada", b"{}", 0)], []))
+        body.send(([], [letter(1, ROOM, "d/1", "ada", b"{}", 0)], []))
     assert end.value.value == Last((Append(MAIL, [row], met="keep"),), [None])

@@ -56,32 +56,46 @@ class Lowest:
                 self._known.popitem(last=False)
 
 
-Answers = list[OnefoldError | None]
+Answers = list[OnefoldError | bool | None]
+"""Of each letter: what refuses it; True where it was there already; None where its insert tells."""
+
+
+class Overtaken(OnefoldError):
+    """Stays inside the host: its sender has a letter in the box under a higher number, from another process. `n`: which."""
+
+    def __init__(self, n: int) -> None:
+        self.n = n
+        super().__init__("a letter needs a higher number")
 
 
 def posting(posts: Sequence[Post], lowest: Lowest | None = None) -> Body[Answers]:
-    """Put letters into their boxes, in this order; what refuses each. `came` has the rest.
+    """Put letters into their boxes, in this order. `came` has what each came to.
 
-    KeyConflict for the id of a turn that the actor has had with other content; Busy where a box is full.
+    KeyConflict for other content, also of a turn that the actor has had under this id; Busy where a box is full.
     """
     known = Lowest(shared=True) if lowest is None else lowest
     letters = [waiting(post.row) for post in posts]
 
     def body() -> Any:
-        refused: Answers = [None] * len(posts)
+        told: Answers = [None] * len(posts)
         unsure: dict[ActorId, int] = {}
         for mail in letters:
             if not known.spare(mail.to, mail.n):
                 unsure.setdefault(mail.to, mail.n)
         folds = [post.row[1:4] for post in posts if post.digest is not None]
-        ends = yield (
-            *((Query(ACTOR, on=("kind", "principal", "key"), keys=folds),) if folds else ()),
+        # Whether it is there before whether it was a turn: the commit of its turn takes it away.
+        met, *ends = yield (
+            Query(MAIL, on=("kind", "principal", "key", "event"), keys=[post.row[1:5] for post in posts]),
             *(Query(MAIL, where=box_of(to), order=(by,), limit=1) for to in unsure for by in ("n", "-n")),
+            *((Query(ACTOR, on=("kind", "principal", "key"), keys=folds),) if folds else ()),
         )
-        if folds:
-            if ends[0]:
-                yield from _turned(posts, ends[0], refused)
-            ends = ends[1:]
+        _there(posts, met, told)
+        if folds and (actors := ends.pop()):
+            yield from _turned(posts, actors, told)
+        newest = {to: int(last[0][0]) for to, last in zip(unsure, ends[1::2], strict=True) if last}
+        late = [at for at, mail in enumerate(letters) if told[at] is None and newest.get(mail.to, 0) > mail.n]
+        if late:
+            yield from _overtaken(letters, late, told)
         full: list[ActorId] = []
         for (to, n), first, last in zip(unsure.items(), ends[::2], ends[1::2], strict=True):
             known.found(to, int(first[0][0]) if first else n)
@@ -90,14 +104,26 @@ def posting(posts: Sequence[Post], lowest: Lowest | None = None) -> Body[Answers
             if first and last and int(last[0][0]) - int(first[0][0]) + more >= mailbox.BOX_AT_MOST:
                 full.append(to)
         if full:
-            yield from _counted(posts, letters, full, refused)
-        rows = [post.row for post, fault in zip(posts, refused, strict=True) if fault is None]
-        return Last((Append(MAIL, rows, met="keep"),) if rows else (), refused)
+            yield from _counted(letters, full, told)
+        rows = [post.row for post, fault in zip(posts, told, strict=True) if fault is None]
+        return Last((Append(MAIL, rows, met="keep"),) if rows else (), told)
 
     return body
 
 
-def _turned(posts: Sequence[Post], actors: Sequence[Row], refused: Answers) -> Any:
+def _there(posts: Sequence[Post], met: Sequence[Row], told: Answers) -> None:
+    """Tell of those that are in their box already."""
+    known = {row[1:5]: row for row in met}
+    for at, post in enumerate(posts):
+        if (row := known.get(post.row[1:5])) is not None:
+            told[at] = _same(post, row)
+
+
+def _same(post: Post, row: Row) -> OnefoldError | bool:
+    return row[_BODY] == post.row[_BODY] or KeyConflict(str(post.row[_EVENT])[2:])
+
+
+def _turned(posts: Sequence[Post], actors: Sequence[Row], told: Answers) -> Any:
     """Refuse letters under the id of a turn that had other content."""
     numbers = {row[1:4]: row[0] for row in actors}
     ids = [(numbers.get(post.row[1:4]), post.row[_EVENT]) for post in posts]
@@ -105,34 +131,44 @@ def _turned(posts: Sequence[Post], actors: Sequence[Row], refused: Answers) -> A
     digests = {(row[TURN.at["actor"]], row[TURN.at["event"]]): row[TURN.at["digest"]] for row in turns}
     for at, (post, id) in enumerate(zip(posts, ids, strict=True)):
         if post.digest is not None and digests.get(id, post.digest) != post.digest:
-            refused[at] = KeyConflict(str(post.row[_EVENT])[2:])
+            told[at] = KeyConflict(str(post.row[_EVENT])[2:])
 
 
-def _counted(posts: Sequence[Post], letters: Sequence[Waiting], full: Sequence[ActorId], refused: Answers) -> Any:
-    """Refuse letters for which their box has no room. One that is in it already takes none."""
-    keys = [post.row[1:5] for post, mail in zip(posts, letters, strict=True) if mail.to in full]
-    met, *there = yield (
-        Query(MAIL, on=("kind", "principal", "key", "event"), keys=keys),
-        *(Query(MAIL, where=box_of(to), limit=mailbox.BOX_AT_MOST) for to in full),
+def _overtaken(letters: Sequence[Waiting], late: Sequence[int], told: Answers) -> Any:
+    """Refuse letters whose number is below one that their sender has in the box: numbers are the order of posting."""
+    found = yield tuple(
+        Query(
+            MAIL,
+            where=(*box_of(letters[at].to), ("sender", "=", letters[at].sender), ("n", ">", letters[at].n)),
+            order=("-n",),
+            limit=1,
+        )
+        for at in late
     )
-    known = {row[1:5] for row in met}
+    for at, rows in zip(late, found, strict=True):
+        if rows:
+            told[at] = Overtaken(int(rows[0][0]))
+
+
+def _counted(letters: Sequence[Waiting], full: Sequence[ActorId], told: Answers) -> Any:
+    """Refuse letters for which their box has no room."""
+    there = yield tuple(Query(MAIL, where=box_of(to), limit=mailbox.BOX_AT_MOST) for to in full)
     room = {to: mailbox.BOX_AT_MOST - len(rows) for to, rows in zip(full, there, strict=True)}
-    for at, (post, mail) in enumerate(zip(posts, letters, strict=True)):
-        if mail.to in room and post.row[1:5] not in known and refused[at] is None:
+    for at, mail in enumerate(letters):
+        if mail.to in room and told[at] is None:
             room[mail.to] -= 1
             if room[mail.to] < 0:
-                refused[at] = Busy(f"the box of {mail.to.kind} {mail.to.key!r}", mailbox.BOX_AT_MOST)
+                told[at] = Busy(f"the box of {mail.to.kind} {mail.to.key!r}", mailbox.BOX_AT_MOST)
 
 
 def came(posts: Sequence[Post], outcome: Done[Answers]) -> list[OnefoldError | bool]:
-    """What each came to: whether it was there already, or what refused it. KeyConflict for other content."""
+    """What each came to: whether it was there already, or what refused it."""
     met = iter(outcome.answers[0] if outcome.answers else ())
-    told: list[OnefoldError | bool] = []
-    for post, fault in zip(posts, outcome.value, strict=True):
-        if fault is not None:
-            told.append(fault)
-        elif (row := next(met)) is None:
-            told.append(False)
+    found: list[OnefoldError | bool] = []
+    for post, told in zip(posts, outcome.value, strict=True):
+        if told is None:
+            row = next(met)
+            found.append(False if row is None else _same(post, row))
         else:
-            told.append(row[_BODY] == post.row[_BODY] or KeyConflict(str(post.row[_EVENT])[2:]))
-    return told
+            found.append(told)
+    return found

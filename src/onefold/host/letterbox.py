@@ -12,13 +12,15 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
-from onefold.fleet.mailbox import Waiting, waiting
-from onefold.fleet.posting import Answers, Lowest, Post, came, posting
+from onefold.fleet.mailbox import MAIL, Waiting, waiting
+from onefold.fleet.posting import Answers, Lowest, Overtaken, Post, came, posting
 from onefold.store.contract import Answer, Body, Done, Outcome, Query, Refused, Row, Space
-from onefold.terms.errors import OnefoldError, OutcomeUnknown
+from onefold.terms.errors import Contended, OnefoldError, OutcomeUnknown, StoreUnavailable
 from onefold.terms.ids import ActorId
 
 AT_ONCE = 256  # letters of one commit: a bulk statement of Postgres takes 1 MB, and a program 16 KB of it at most
+TRIES = 8  # of a letter that others of its sender overtake, through other nodes
+NUMBERED, PAUSE_S = 500, 0.004  # how often numbers are asked for, where a block of them is on its way
 Told = Callable[[ActorId, Waiting | None], None]
 
 
@@ -32,13 +34,35 @@ class Letterbox:
 
     async def post(self, space: Space, row: Row, digest: bytes | None) -> bool:
         """Commit it to its box; whether it was there already. Raises: KeyConflict, Busy, OutcomeUnknown."""
+        for _ in range(TRIES):
+            try:
+                return await self._posted(space, Post(row, digest))
+            except Overtaken as overtaken:
+                row = (await _above(space, overtaken.n), *row[1:])
+        raise Contended("the box of a cell")
+
+    def _posted(self, space: Space, post: Post) -> asyncio.Future[bool]:
         heard: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
         posts = self._open.get(space.name)
         if posts is None or posts.full:
             posts = self._open[space.name] = _Posts(self._told, self._lowest)
             space.join(posts)
-        posts.add(Post(row, digest), heard)
-        return await heard
+        posts.add(post, heard)
+        return heard
+
+
+async def _above(space: Space, n: int) -> int:
+    """A number for a letter above this one. Raises: StoreUnavailable."""
+    for left in reversed(range(NUMBERED)):
+        try:
+            while (number := space.mint(MAIL)) <= n:
+                pass
+            return number
+        except StoreUnavailable:  # more numbers are on their way
+            if not left:
+                raise
+            await asyncio.sleep(PAUSE_S)
+    raise AssertionError
 
 
 class _Posts:
