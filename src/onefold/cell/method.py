@@ -170,7 +170,7 @@ class Bound:
         return self.method.apply(self.draft, arguments, self.handles)
 
 
-def read_method(shape: str, name: str, function: Callable[..., Any]) -> Method:
+def read_method(name: str, function: Callable[..., Any]) -> Method:
     """Raises: LoadRefused with what its signature lacks."""
     if inspect.iscoroutinefunction(function) or inspect.isgeneratorfunction(function):
         raise _refuse(

@@ -265,7 +265,7 @@ def _methods(cls: type[Cell], fields: Mapping[str, Field]) -> dict[str, Method]:
             told = f"{name!r} is neither a field with an annotation nor a method; annotate it, or begin it with _"
             raise refuse(cls, told)
         try:
-            found[name] = read_method(cls.__name__, name, value)
+            found[name] = read_method(name, value)
         except LoadRefused as wrong:
             where = placed(f"shape {cls.__name__}, {name}", place_of_function(value))
             raise LoadRefused([Finding(where, each.problem) for each in wrong.findings]) from None

@@ -155,7 +155,7 @@ def taken(meaning: Meaning, base: Value, call: ast.Call) -> Values:
     return (base,) if name == "copy" else ()
 
 
-def ordered(meaning: Meaning, path: str, values: Values) -> Values:
+def ordered(path: str, values: Values) -> Values:
     """What list, sorted, set and their like give of these: with the same elements, where those are known."""
     made = "builtins.list" if path in ("builtins.sorted", "builtins.reversed", "builtins.iter") else path
     for value in values:

@@ -314,7 +314,7 @@ class Meaning:
         if path == "typing.cast":
             return typed(self, first, unit)
         if path in ORDERED:
-            return ordered(self, path, self.of(first, unit, frame))
+            return ordered(path, self.of(first, unit, frame))
         if path == "onefold.actuator" and first is not None:
             return (Named("onefold.Actuator()"),)
         return (Named(canonical(f"{path}()")),)

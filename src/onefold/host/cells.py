@@ -286,7 +286,7 @@ class CellVerbs:
                     continue  # a turn that had passed the gate before was committed meanwhile
 
     async def opened(self, at: ActorId) -> None:
-        """Return when nobody has the cell for himself."""
+        """Return when nobody has the cell alone."""
         await self._gates.open(at)
 
     def _shape(self, name: str) -> Shape:

@@ -178,7 +178,7 @@ class Core:
         self.heard: list[Heard] = []
         self.programs: Programs = NoCells()
         self.evicts: Callable[[ActorId], Awaitable[str]] = _absent
-        self.admits: Callable[[ActorId], Awaitable[None]] = _anybody  # waits while somebody has a cell for himself
+        self.admits: Callable[[ActorId], Awaitable[None]] = _anybody  # waits while somebody has a cell alone
         self.acts: dict[str, Act] = {}  # that only an actor's owner can do, by name
         self.gained: list[Callable[[], None]] = []  # told that other actors are this process's now
         self.nudged: list[Callable[[], None]] = []  # told that another node left something new in the store
@@ -395,4 +395,4 @@ async def _absent(at: ActorId) -> str:
 
 
 async def _anybody(at: ActorId) -> None:
-    """Nobody has it for himself."""
+    """Nobody has it alone."""

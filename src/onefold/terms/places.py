@@ -1,6 +1,6 @@
 """terms.places - where in a program's own file something happened, as `refund.py:11`.
 
-For: telling an author which of his lines raised, and where a function of his stands.
+For: telling authors which of their lines raised, and where a function of theirs stands.
 Never: a folder (a row and a log travel, a machine's paths do not); a line of this package or of a library,
 where the program has one of its own.
 Was wrong once: the last frame of all. It was in a library that the author had never opened.

@@ -100,4 +100,6 @@ def _check_address(name: str, url: str) -> None:
 
 
 def _refusal(to: object) -> str:
-    return 'must be a port that takes Tick, an https address, "post", or "deliver." and the name of a module'
+    return (
+        f'must be a port that takes Tick, an https address, "post", or "deliver." and the name of a module, not {to!r}'
+    )

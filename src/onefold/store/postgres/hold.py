@@ -132,7 +132,7 @@ class Hold:
 
 
 class Shared:
-    """The nodes of a fleet: each of their connections keeps out whoever wants the store for himself, and is kept out."""
+    """The nodes of a fleet: each of their connections keeps out whoever wants the store alone, and is kept out."""
 
     def __init__(self, within: str) -> None:
         self._within = within
