@@ -13,10 +13,11 @@ from pydantic import BaseModel
 from onefold import App, Run, actuator
 from onefold.fleet import abroad
 from onefold.fleet.abroad import Abroad, authored
+from onefold.host import lending
 from onefold.kernel.tables import KERNEL
 from onefold.store.memory import MemoryWorld
 from onefold.terms.codec import canonical, parse
-from onefold.terms.errors import BadArguments, OwnedElsewhere
+from onefold.terms.errors import BadArguments, Busy, OwnedElsewhere, StoreUnavailable
 from onefold.testing import VirtualClock
 from tests.contracts.backends import store_of
 from tests.fleet.served import SECRET, nodes
@@ -101,6 +102,34 @@ async def test_a_table_is_one_table_from_both(pair: tuple[App, App], monkeypatch
         near, far = [await app.host.table_rows("keeps", "notes", limit=7, caller=app.caller) for app in pair]
         assert near == far
         assert len(near[1]) == 7
+
+
+async def test_the_whole_of_it_is_one_file_from_both(pair: tuple[App, App], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(abroad, "PIECE", 100_000)
+    monkeypatch.setattr(lending, "PIECE", 100_000)
+    for form in ("sql", "sqlite"):
+        near, far = await both(pair, f"/tools/keeps/export?as={form}")
+        assert near == far
+        assert near[0] == 200
+        assert len(near[2]) > 400_000
+    near, far = await both(pair, "/tools/keeps/export?as=csv")
+    assert near == far
+    assert near[0] == 422
+    lent = [app.host.fleet._lending for app in pair]  # type: ignore[union-attr]
+    assert not any(one._loans for one in lent)
+    far = next((app for app in pair if app.host._core.abroad("keeps") is not None), None)
+    if far is not None:
+        owner = lent[0] if far is pair[1] else lent[1]
+        space = await far.host.space("keeps")
+        for _ in range(lending.MOST):
+            await space._ask("keeps", {"author": "export", "sql": True})  # type: ignore[attr-defined]
+        with pytest.raises(Busy):
+            await far.host.export("keeps", sql=True, caller=far.caller)
+        for name in tuple(owner._loans):
+            owner._end(name)  # as after a minute without a question
+        (await far.host.export("keeps", sql=True, caller=far.caller)).close()
+        with pytest.raises(StoreUnavailable, match="ask for it anew"):
+            await space._ask("keeps", {"author": "piece", "loan": "nobody's", "at": 0})  # type: ignore[attr-defined]
 
 
 async def test_whatever_an_author_keeps_arrives_as_it_is() -> None:

@@ -14,7 +14,7 @@ from typing import Any
 
 from onefold.actuators.tables import RUNS
 from onefold.fleet import claims
-from onefold.fleet.abroad import authored, read, shown
+from onefold.fleet.abroad import read, shown
 from onefold.fleet.mailbox import MAIL, due
 from onefold.fleet.mailbox import parked as parked_mail
 from onefold.fleet.ownership import (
@@ -34,6 +34,7 @@ from onefold.fleet.words import Claimed, Contended, Done, Fenced, Free, HeldBy, 
 from onefold.host.caller import Caller
 from onefold.host.code import reads
 from onefold.host.core import MAIN, Core
+from onefold.host.lending import Lending
 from onefold.host.membership import Membership
 from onefold.host.peers import Peers
 from onefold.host.routing import WATCH_MS, Router
@@ -62,6 +63,7 @@ class Fleet:
         self._singles: dict[str, ActorId] = {}  # actors that were claimed here, by the names of their rows
         self.membership = membership
         self.peers = peers
+        self._lending = Lending(lambda: f"{membership.name}/{membership.standing.me.incarnation}")
         self.router = core.router = Router(
             core.node, membership, peers, core.clock, self._space_of, core.fetch, core.letterbox
         )
@@ -101,6 +103,7 @@ class Fleet:
 
     async def close(self) -> None:
         """The last word to the store, and to nobody after it."""
+        self._lending.close()
         await self.membership.close()
         await self.peers.close()
 
@@ -379,7 +382,7 @@ class Fleet:
             raise OwnedElsewhere(space_name(space), None, 0, 0)
         opened = await self._core.space(space)
         if isinstance(queries, dict):
-            return await authored(opened, queries)
+            return await self._lending.told(opened, queries)
         tables = {table.name: table for schema in (KERNEL, BLOBS, RUNS) for table in schema.tables}
         return shown(await opened.look(*(read(query, tables) for query in queries)))
 

@@ -304,7 +304,10 @@ class Router:
         """What the turn of this id came to, once there is one."""
         space, pause = await self._space_of(sent.at.kind), FIRST_MS
         while True:
-            turn = await self._turn_of(space, sent)
+            try:
+                turn = await self._turn_of(space, sent)
+            except OwnedElsewhere:  # nobody answers for its file just now, and the letter is in its box
+                turn = None
             if turn is not None:
                 reply = turn[TURN.at["reply"]]
                 if reply is None:
