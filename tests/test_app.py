@@ -236,3 +236,30 @@ async def test_its_lifespan_opens_and_closes_it(tmp_path: Path) -> None:
     await life
     with pytest.raises(NotOpen):
         await app.call(greet, Name(name="you"))
+
+
+async def test_a_receipt_has_its_verbs_wherever_it_comes_from() -> None:
+    """Was wrong once: what `app.runs` gave was the picture alone, and had no `result`."""
+    async with App(greet, store="memory:") as app:
+        failed = await app.start(greet, Name(name="nobody"))
+        with pytest.raises(RunFailed):
+            await failed.result()
+        again = await app.runs.retry(failed.run_id)
+        with pytest.raises(RunFailed):
+            await again.result()
+        with pytest.raises(RunFailed):
+            await (await app.runs.cancel(failed.run_id)).result()
+        assert await app.call(greet, Name(name="Ada")) == "hello Ada"
+        (latest, *_) = (await app.runs.list(status="done")).items
+        assert await latest.result() == "hello Ada"
+        assert (await latest.refresh()).status == "done"
+
+
+def test_a_blocking_receipt_has_its_verbs_wherever_it_comes_from() -> None:
+    with App(greet, store="memory:") as app:
+        assert app.call(greet, Name(name="Ada")) == "hello Ada"
+        (latest,) = app.runs.list().items
+        assert latest.result() == "hello Ada"
+        assert latest.to_json()["status"] == "done"
+        fork = app.runs.fork(latest.run_id, "hello")
+        assert fork.result() == "hello Ada"

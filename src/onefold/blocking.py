@@ -23,7 +23,7 @@ from onefold.actuators.blocking import Database, Run
 from onefold.actuators.declare import Actuator
 from onefold.actuators.receipt import Receipt as Shown
 from onefold.host import receipts
-from onefold.host.approvals import Decision, OpenApproval
+from onefold.host.approvals import OpenApproval, Verdict
 from onefold.host.automations import BlockingAutomations
 from onefold.host.modules import History, Page
 from onefold.host.names import BlockingNames
@@ -291,22 +291,23 @@ class Runs(_Verbs):
         key: str | None = None,
         limit: int = 100,
         after: str | None = None,
-    ) -> Page[Any]:
+    ) -> Page[Receipt[Any]]:
         """Receipts, newest first; `after` is the `next` of the page before."""
-        return self._app.wait_for(self._app.awaited.runs.list(program, status, key, limit, after))
+        page = self._app.wait_for(self._app.awaited.runs.list(program, status, key, limit, after))
+        return Page([Receipt(self._app, shown) for shown in page.items], page.next)
 
     def journal(self, id: str) -> Sequence[JournalRow]:
         return self._app.wait_for(self._app.awaited.runs.journal(id))
 
-    def cancel(self, id: str, reason: str | None = None) -> Any:
-        return self._app.wait_for(self._app.awaited.runs.cancel(id, reason))
+    def cancel(self, id: str, reason: str | None = None) -> Receipt[Any]:
+        return Receipt(self._app, self._app.wait_for(self._app.awaited.runs.cancel(id, reason)))
 
-    def retry(self, id: str) -> Any:
-        return self._app.wait_for(self._app.awaited.runs.retry(id))
+    def retry(self, id: str) -> Receipt[Any]:
+        return Receipt(self._app, self._app.wait_for(self._app.awaited.runs.retry(id)))
 
-    def fork(self, id: str, from_step: str, *, key: str | None = None) -> Any:
+    def fork(self, id: str, from_step: str, *, key: str | None = None) -> Receipt[Any]:
         """A new run that has what the steps before `from_step` gave, and goes on from there. Raises: BadArguments."""
-        return self._app.wait_for(self._app.awaited.runs.fork(id, from_step, key=key))
+        return Receipt(self._app, self._app.wait_for(self._app.awaited.runs.fork(id, from_step, key=key)))
 
 
 class Approvals(_Verbs):
@@ -315,10 +316,10 @@ class Approvals(_Verbs):
     def list(self) -> Sequence[OpenApproval]:
         return self._app.wait_for(self._app.awaited.approvals.list())
 
-    def approve(self, run_id: str, name: str, by: str, comment: str | None = None, value: Any = None) -> Decision:
+    def approve(self, run_id: str, name: str, by: str, comment: str | None = None, value: Any = None) -> Verdict:
         return self._app.wait_for(self._app.awaited.approvals.approve(run_id, name, by, comment, value))
 
-    def reject(self, run_id: str, name: str, by: str, reason: str | None = None) -> Decision:
+    def reject(self, run_id: str, name: str, by: str, reason: str | None = None) -> Verdict:
         return self._app.wait_for(self._app.awaited.approvals.reject(run_id, name, by, reason))
 
 

@@ -16,7 +16,7 @@ from typing import Any
 
 from onefold.actuators.receipt import Receipt as Shown
 from onefold.errors import OnefoldError
-from onefold.host.approvals import Decision
+from onefold.host.approvals import Verdict
 from onefold.kernel.fold import Folded
 from onefold.kernel.tables import ALARM, OWED
 from onefold.node.resident import Resident
@@ -126,7 +126,7 @@ class Telling:
     def _answer(self, answer: Any) -> str:
         if isinstance(answer, Shown):
             return f"a receipt: {answer.run_id} {answer.status}"
-        if isinstance(answer, Decision):
+        if isinstance(answer, Verdict):
             return f"{answer.outcome}, by {answer.by} at {answer.at:%H:%M}" if answer.by else answer.outcome
         return "done" if answer is None else repr(answer)
 

@@ -19,7 +19,8 @@ from onefold.actuators.approving import refusal
 from onefold.actuators.carried import Ask
 from onefold.actuators.state import State
 from onefold.actuators.tables import RUN
-from onefold.actuators.words import Decided, Verdict
+from onefold.actuators.words import Decided
+from onefold.actuators.words import Verdict as Judged
 from onefold.host.caller import Caller
 from onefold.host.core import Core
 from onefold.host.links import Bound, Choice, make, read
@@ -51,7 +52,7 @@ class OpenApproval:
 
 
 @dataclass(frozen=True, slots=True)
-class Decision:
+class Verdict:
     """What deciding came to. `by`, `at` and `way`: who decided, when and which way, whoever it was."""
 
     outcome: Literal["decided", "already_decided", "expired", "cancelled"]
@@ -130,7 +131,7 @@ class ApprovalVerbs:
         comment: str | None = None,
         value: Any = None,
         caller: Caller,
-    ) -> Decision:
+    ) -> Verdict:
         """Decide the open approval `name` of a run. A second decision, or one too late, changes nothing and says so.
 
         Raises: Forbidden, NotFound, BadArguments, Contended where the approval changed meanwhile.
@@ -181,7 +182,7 @@ class ApprovalVerbs:
         comment: str | None,
         value: Any,
         wait: str | None,
-    ) -> Decision:
+    ) -> Verdict:
         id = self._chance(16).hex()
         word = Decided(
             id,
@@ -197,7 +198,7 @@ class ApprovalVerbs:
         fault = refusal(await self._core.node.read(at), word)
         if fault is not None:
             raise fault
-        verdict: Verdict = await self._tell(at, f"decide/{id}", b"", word)
+        verdict: Judged = await self._tell(at, f"decide/{id}", b"", word)
         if verdict.outcome == "unknown":
             raise NotFound("approval", name)
         if verdict.outcome == "refused":  # the approval changed between the look and the fold
@@ -205,7 +206,7 @@ class ApprovalVerbs:
         way: Way | None = "approved" if approve else "rejected"
         if verdict.outcome != "decided":
             way = _way(await self._core.node.read(at), name, wait)
-        return Decision(verdict.outcome, verdict.by, None if verdict.at is None else moment(verdict.at), way)
+        return Verdict(verdict.outcome, verdict.by, None if verdict.at is None else moment(verdict.at), way)
 
 
 def asking(core: Core, notify: Port[Ask, None]) -> Port[Ask, None]:

@@ -11,12 +11,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from onefold.host.approvals import Decision, OpenApproval
+from onefold.actuators.receipt import Receipt as Shown
+from onefold.host.approvals import OpenApproval, Verdict
 from onefold.host.automations import Opened
 from onefold.host.caller import Caller
 from onefold.host.host import Host
 from onefold.host.modules import Page
 from onefold.host.parked import ParkedDetail, ParkedItem
+from onefold.host.receipts import Receipt, held
 from onefold.host.runs import JournalRow
 
 
@@ -45,30 +47,34 @@ class Runs(_Verbs):
         key: str | None = None,
         limit: int = 100,
         after: str | None = None,
-    ) -> Page[Any]:
+    ) -> Page[Receipt[Any]]:
         """Receipts, newest first; `after` is the `next` of the page before. Raises: UnknownName, NotFound for a page."""
-        return await self._host.runs_list(
+        page = await self._host.runs_list(
             program=program, status=status, key=key, limit=limit, after=after, caller=self._caller
         )
+        return Page([self._held(shown) for shown in page.items], page.next)
 
     async def journal(self, id: str) -> Sequence[JournalRow]:
         """What the run has done, in the order in which it was committed. Raises: NotFound."""
         return await self._host.run_journal(id, caller=self._caller)
 
-    async def cancel(self, id: str, reason: str | None = None) -> Any:
+    async def cancel(self, id: str, reason: str | None = None) -> Receipt[Any]:
         """End the run where it stands; its receipt. One that has ended stays as it is. Raises: NotFound."""
-        return await self._host.run_cancel(id, reason, caller=self._caller)
+        return self._held(await self._host.run_cancel(id, reason, caller=self._caller))
 
-    async def retry(self, id: str) -> Any:
+    async def retry(self, id: str) -> Receipt[Any]:
         """Open a failed or parked run again; its receipt. What succeeded is kept. Raises: NotFound."""
-        return await self._host.run_retry(id, caller=self._caller)
+        return self._held(await self._host.run_retry(id, caller=self._caller))
 
-    async def fork(self, id: str, from_step: str, *, key: str | None = None) -> Any:
+    async def fork(self, id: str, from_step: str, *, key: str | None = None) -> Receipt[Any]:
         """A new run that has what the steps before `from_step` gave, and goes on from there; its receipt.
 
         Raises: NotFound, BadArguments, KeyConflict.
         """
-        return await self._host.run_fork(id, from_step, key=key, caller=self._caller)
+        return self._held(await self._host.run_fork(id, from_step, key=key, caller=self._caller))
+
+    def _held(self, shown: Shown) -> Receipt[Any]:
+        return held(shown, self._host, self._caller, self._host.catalog.actuator(shown.program))
 
 
 class Approvals(_Verbs):
@@ -78,7 +84,7 @@ class Approvals(_Verbs):
         """Every approval that somebody is waited for, oldest first."""
         return await self._host.approvals_list(caller=self._caller)
 
-    async def approve(self, run_id: str, name: str, by: str, comment: str | None = None, value: Any = None) -> Decision:
+    async def approve(self, run_id: str, name: str, by: str, comment: str | None = None, value: Any = None) -> Verdict:
         """Say yes; a second decision, or one too late, changes nothing and says so. `value`: the offer as edited.
 
         Raises: NotFound, BadArguments where `by` may not decide or `value` is not to be had.
@@ -87,7 +93,7 @@ class Approvals(_Verbs):
             run_id, name, approve=True, by=by, comment=comment, value=value, caller=self._caller
         )
 
-    async def reject(self, run_id: str, name: str, by: str, reason: str | None = None) -> Decision:
+    async def reject(self, run_id: str, name: str, by: str, reason: str | None = None) -> Verdict:
         """Say no; otherwise as `approve`. Raises: NotFound, BadArguments."""
         return await self._host.approvals_decide(run_id, name, approve=False, by=by, reason=reason, caller=self._caller)
 

@@ -15,7 +15,7 @@ from typing import Any, cast
 
 from onefold import app as awaited
 from onefold import blocking
-from onefold.host.approvals import Decision
+from onefold.host.approvals import Verdict
 from onefold.host.catalog import Part
 from onefold.host.config import Config, settle
 from onefold.host.host import Host
@@ -109,9 +109,7 @@ class AwaitedApp(awaited.App):
         """How a step or port was called so far, stubbed or not."""
         return self._acts.calls(step)
 
-    async def approve(
-        self, receipt: Any, name: str, by: str, comment: str | None = None, value: Any = None
-    ) -> Decision:
+    async def approve(self, receipt: Any, name: str, by: str, comment: str | None = None, value: Any = None) -> Verdict:
         """A person agrees, once the run has come so far.
 
         Raises: Stuck when it goes on and asks nothing of this name; NotFound when there is no such run, or it is over.
@@ -122,7 +120,7 @@ class AwaitedApp(awaited.App):
         except NotFound as missing:
             raise await unasked(self._stage.host, _run(receipt), name, missing) from None
 
-    async def reject(self, receipt: Any, name: str, by: str, reason: str | None = None) -> Decision:
+    async def reject(self, receipt: Any, name: str, by: str, reason: str | None = None) -> Verdict:
         """A person declines, once the run has come so far. Raises: as `approve`."""
         await self._lives.settle()
         try:
@@ -202,11 +200,11 @@ class DurableApp(blocking.App):
         self.settle()
         return self.awaited.calls(step)
 
-    def approve(self, receipt: Any, name: str, by: str, comment: str | None = None, value: Any = None) -> Decision:
+    def approve(self, receipt: Any, name: str, by: str, comment: str | None = None, value: Any = None) -> Verdict:
         """A person agrees, once the run has come so far. Raises: Stuck, NotFound."""
         return self.wait_for(self.awaited.approve(receipt, name, by, comment, value))
 
-    def reject(self, receipt: Any, name: str, by: str, reason: str | None = None) -> Decision:
+    def reject(self, receipt: Any, name: str, by: str, reason: str | None = None) -> Verdict:
         """A person declines, once the run has come so far. Raises: Stuck, NotFound."""
         return self.wait_for(self.awaited.reject(receipt, name, by, reason))
 
