@@ -39,7 +39,7 @@ def doctor(store: str | None, accept_rollback: bool, as_json: bool) -> None:
     from onefold.kernel.tables import TURN
     from onefold.store.sqlite.checkup import checkup
 
-    config = _config(store)
+    config = configured(store)
     if config.store == "memory:":
         raise click.UsageError("This store is in memory and ends with its process; there is nothing to check.")
     files: list[File | Part] = list(checkup(config.folder, TURN)) if config.folder is not None else []
@@ -70,7 +70,7 @@ def _on_servers(config: Config) -> list[Part]:
     return sorted(parts, key=lambda part: part.space)
 
 
-def _config(store: str | None) -> Config:
+def configured(store: str | None) -> Config:
     """The settings of the store to check: the one named, or that of the app in onefold.toml, whose code may say where.
 
     That file is read as `serve` reads it, so its top level runs; nothing is opened. Raises: LoadRefused.

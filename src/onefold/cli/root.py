@@ -15,6 +15,7 @@ import click
 from onefold.cli import show
 from onefold.cli.answers import Problem
 from onefold.cli.approve import approve
+from onefold.cli.backup import backup, restore
 from onefold.cli.call import call
 from onefold.cli.check import check
 from onefold.cli.dev import dev
@@ -99,6 +100,8 @@ COMMANDS = (
     approve,
     parked,
     doctor,
+    backup,
+    restore,
     export,
     sweep,
     prune,
