@@ -23,8 +23,8 @@ from onefold.host.settings import (
     Durability,
     Key,
     Wrong,
-    hint,
     holds_secret,
+    no_setting,
     on_postgres,
     shown,
 )
@@ -171,9 +171,6 @@ class Config:
         return tuple(findings)
 
 
-NAMED = frozenset({*KNOWN, *(name.partition(".")[0] for name in KNOWN)})
-"""What a slip may have meant: a setting, or the table that holds some."""
-
 # --- layers ------------------------------------------------------------------------------------------
 
 
@@ -307,7 +304,7 @@ def _layer(where: str, values: Mapping[str, Any], findings: list[Finding]) -> di
         pattern = _pattern(name)
         try:
             if pattern is None:
-                raise Wrong(f"there is no such setting{hint(name, NAMED)}")
+                raise Wrong(no_setting(name))
             good[name] = KNOWN[pattern](value)
         except Wrong as wrong:
             findings.append(Finding(f"{where}: {name}", str(wrong)))

@@ -70,7 +70,8 @@ def _targets(value: Any) -> tuple[str, ...]:
     for url in urls:
         if not URL.fullmatch(url):
             told = "; the console is always told: give an address, or notify = [] for the console alone"
-            raise Wrong(f"{url!r} is no mailto:, https: or http: address{told if url == 'console' else ''}")
+            told = told if url == "console" else f"; write mailto:{url}" if "@" in url and ":" not in url else ""
+            raise Wrong(f"{url!r} is no mailto:, https: or http: address{told}")
     return urls
 
 
@@ -78,6 +79,8 @@ def _store(value: Any) -> str:
     text = _text(str(value) if isinstance(value, Path) else value)
     if text.startswith(("postgres:", "postgresql:")) and not on_postgres(text):
         raise Wrong("an address of a database is written postgres://user@host/database")
+    if "://" in text and not on_postgres(text):
+        raise Wrong('is no store: a store is a folder, "postgres://…" or "memory:"')
     return text
 
 
@@ -203,7 +206,10 @@ def _keys(value: Any) -> tuple[Key, ...]:
 def _key(table: Mapping[str, Any], which: str) -> Key:
     for name in table:
         if name not in ("principal", "secret_env", "may"):
-            raise Wrong(f"{which} has an unknown part {name!r}{hint(name, ['principal', 'secret_env', 'may'])}")
+            parts = ["principal", "secret_env", "may"]
+            raise Wrong(
+                f"{which} has an unknown part {name!r}{hint(name, parts) or '; it has principal, secret_env, may'}"
+            )
     rights = _texts(table.get("may", ()))
     if not rights or any(right not in RIGHTS for right in rights):
         raise Wrong(f"{which}: `may` lists some of {', '.join(RIGHTS)}")
@@ -251,3 +257,21 @@ KNOWN: Mapping[str, Callable[[Any], Any]] = {
     "signals.*.principal": _text,
     "keys": _keys,
 }
+
+NAMED = frozenset({*KNOWN, *(name.partition(".")[0] for name in KNOWN)})
+"""What a slip may have meant: a setting, or the table that holds some."""
+
+
+def no_setting(name: str) -> str:
+    """Why this is no setting: it is a table that was given something else, or a slip."""
+    table, _, within = name.partition(".")
+    if any(known.startswith(f"{table}.") for known in KNOWN) and "." not in within:
+        chosen = f"{table}.*."
+        parts = sorted(known.removeprefix(chosen) for known in KNOWN if known.startswith(chosen))
+        if parts:
+            names = "" if within else "names of yours, each a table with "
+            return f"must be a table with {names}some of: {', '.join(parts)}"
+        if not within:
+            parts = sorted(known.removeprefix(f"{table}.") for known in KNOWN if known.startswith(f"{table}."))
+            return f"must be a table with {'names of yours' if parts == ['*'] else 'some of: ' + ', '.join(parts)}"
+    return f"there is no such setting{hint(name, NAMED)}"
