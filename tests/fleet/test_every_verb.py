@@ -339,6 +339,29 @@ async def test_letters_of_one_sender_keep_their_order_through_whichever_node_the
         assert (await owner.app.cell(Room, key).read()).names == [str(n) for n in range(40)]
 
 
+async def test_an_owner_is_told_of_many_letters_by_few_words(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
+    a, b = pair(fleet)
+    key, nudges = a_key(a, "Room", of="many"), 0
+    await a.app.cell(Room, key).spawn()
+    nudge = b.part.peers.nudge
+
+    async def counted(url: str) -> None:
+        nonlocal nudges
+        nudges += 1
+        await nudge(url)
+
+    monkeypatch.setattr(b.part.peers, "nudge", counted)
+    for first in range(0, 200, 50):
+        told = range(first, first + 50)
+        await asyncio.gather(*(b.app.cell(Room, key).post(f'greet(name="{n}")', key=f"n{n}") for n in told))
+
+    async def all_came() -> bool:
+        return (await b.app.cell(Room, key).read()).visits == 200
+
+    await until(all_came)
+    assert 0 < nudges < 100
+
+
 async def test_one_letter_that_is_posted_through_both_at_once_is_one(fleet: Fleet) -> None:
     a, b = pair(fleet)
     key = a_key(a, "Room", of="twice")

@@ -74,7 +74,8 @@ class Router:
         self._fetch = fetch
         self._letterbox = letterbox
         self._by_mail: Counter[ActorId] = Counter()  # turns of ours that are letters by now
-        self._telling: set[asyncio.Task[None]] = set()
+        self._telling: dict[str, asyncio.Task[None]] = {}
+        self._more: set[str] = set()  # nodes that something is to be told of, once they have heard the last
         self._newer: set[str] = set()  # kinds that this node's code is too old for, once it was said
 
     async def fold(
@@ -296,9 +297,19 @@ class Router:
     def tell(self, peer: NodeRow | None) -> None:
         """Let the owner know that there is a letter. It would find it by itself, a little later."""
         if peer is not None and peer.url is not None and peer.name != self._membership.name:
-            task = asyncio.get_running_loop().create_task(self._peers.nudge(peer.url), name="onefold nudge")
-            self._telling.add(task)
-            task.add_done_callback(self._telling.discard)
+            self._more.add(peer.url)
+            if peer.url not in self._telling:
+                nudging = asyncio.get_running_loop().create_task(self._nudge(peer.url), name="onefold nudge")
+                self._telling[peer.url] = nudging
+
+    async def _nudge(self, url: str) -> None:
+        """One at a time: whoever posts meanwhile is told of by one more."""
+        try:
+            while url in self._more:
+                self._more.discard(url)
+                await self._peers.nudge(url)
+        finally:
+            del self._telling[url]
 
     async def _reply(self, sent: Sent, until: int) -> Answer:
         """What the turn of this id came to, once there is one."""
