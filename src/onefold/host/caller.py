@@ -35,6 +35,11 @@ class Caller:
         """Whether what belongs to `principal` may be shown: its own, or everything with `operate`."""
         return principal == self.principal or "operate" in self.rights
 
+    @property
+    def whose(self) -> tuple[str | None, ...] | None:
+        """Whose facts, runs and tasks it sees; None: everybody's."""
+        return None if "operate" in self.rights else (self.principal,)
+
 
 def inside(principal: str | None) -> Caller:
     """Code of the application itself: all rights, under one principal. Raises: BadArguments for one that is no text."""

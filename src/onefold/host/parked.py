@@ -93,7 +93,7 @@ class ParkedVerbs:
         found: list[ParkedItem] = []
         for place in self._core.places:
             found.extend(await self._parked_in(place, caller))
-        found.extend(of_reflex(row) for row in await self._reflexing.parked(_whose(caller)))
+        found.extend(of_reflex(row) for row in await self._reflexing.parked(caller.whose))
         found.extend(of_cell(row) for row in await self._letters(caller))
         return sorted(found, key=lambda item: (item.since, item.id))
 
@@ -164,7 +164,7 @@ class ParkedVerbs:
             await self.run_cancel(id, reason, caller=caller)
             return
         if is_one(id):
-            await self._reflexing.drop(id, reason, _whose(caller))
+            await self._reflexing.drop(id, reason, caller.whose)
             return
         if id.startswith(LETTER):
             await self._letter(id, "letter gone", caller)
@@ -213,7 +213,7 @@ class ParkedVerbs:
 
     async def _shown_of_reflex(self, id: str, caller: Caller) -> ParkedDetail:
         """A parked fact or task. Raises: NotFound."""
-        row = next((row for row in await self._reflexing.parked(_whose(caller)) if row.id == id), None)
+        row = next((row for row in await self._reflexing.parked(caller.whose) if row.id == id), None)
         if row is None:
             raise NotFound("parked item", id)
         item = of_reflex(row)
@@ -381,11 +381,6 @@ def _still(what: str, resident: Resident, n: int, id: str) -> None:
         what == "alarm" and not (resident.alarm.given_up and resident.alarm.error)
     ):
         raise NotFound("parked item", id)
-
-
-def _whose(caller: Caller) -> tuple[str | None, ...] | None:
-    """Whose facts and tasks a caller sees; None is everybody's."""
-    return None if "operate" in caller.rights else (caller.principal,)
 
 
 def _int(cell: object) -> int:

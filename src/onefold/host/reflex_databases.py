@@ -16,7 +16,7 @@ from onefold.host.config import Config
 from onefold.reflex.selects import Database
 from onefold.reflex.sql_effect import Changing
 from onefold.store.contract import AuthorSpace, Body, Done, Last, Tx
-from onefold.terms.codec import canonical
+from onefold.store.statement import bound
 from onefold.terms.errors import BadStatement, Finding, LoadRefused, StepFenced, StoreUnavailable
 from onefold.terms.ids import nearest
 
@@ -82,10 +82,10 @@ class Tool:
         self, sql: str, values: Mapping[str, Any], *, timeout_ms: int, named: str
     ) -> AsyncIterator[Mapping[str, object]]:
         """Rows by column name. Lists and objects are bound as JSON text. Raises: StoreUnavailable."""
-        bound = {name: _bound(value) for name, value in values.items()}
+        taken = {name: bound(value) for name, value in values.items()}
 
         def ask(tx: Tx) -> NoReturn:
-            raise _Rows(tx.fetch(sql, **bound))
+            raise _Rows(tx.fetch(sql, **taken))
 
         try:
             await self._act(ask, timeout_ms, named)
@@ -97,10 +97,10 @@ class Tool:
         self, sql: str, values: Mapping[str, Any], *, returns: bool, timeout_ms: int, named: str
     ) -> int | Sequence[Mapping[str, object]]:
         """See `Changing`. Raises: StoreUnavailable; OutcomeUnknown, when it may have been committed."""
-        bound = {name: _bound(value) for name, value in values.items()}
+        taken = {name: bound(value) for name, value in values.items()}
 
         def act(tx: Tx) -> int | Sequence[Mapping[str, object]]:
-            return tx.fetch(sql, **bound) if returns else tx.execute(sql, **bound)
+            return tx.fetch(sql, **taken) if returns else tx.execute(sql, **taken)
 
         return await self._act(act, timeout_ms, named)
 
@@ -123,9 +123,3 @@ def _nothing_else(value: T) -> Body[T]:
         return Last((), value)
 
     return body
-
-
-def _bound(value: Any) -> Any:
-    if isinstance(value, list | dict):
-        return canonical(value).decode()
-    return int(value) if isinstance(value, bool) else value

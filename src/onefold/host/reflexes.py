@@ -32,7 +32,7 @@ from onefold.reflex.words import (
     Write,
 )
 from onefold.terms.errors import BadArguments, Fault, Finding, Forbidden, LoadRefused, UnknownName
-from onefold.terms.ids import Principal, nearest
+from onefold.terms.ids import nearest
 from onefold.terms.instant import moment
 
 Json = Any
@@ -71,7 +71,7 @@ class ReflexVerbs:
         """Facts, newest first: the caller's own, or with `operate` everybody's."""
         engine = await self._reflexing.engine()
         said = {"kind": kind, "subject": subject, "state": state}
-        return Page(*await engine.facts(_whose(caller), **said, limit=limit, after=after))
+        return Page(*await engine.facts(caller.whose, **said, limit=limit, after=after))
 
     async def fact_release(self, id: str, *, caller: Caller) -> bool:
         """Let a parked fact pass although its chain is too long. False: it is not parked. Raises: NotFound."""
@@ -99,12 +99,12 @@ class ReflexVerbs:
     async def reflex_draft(self, definition: Json, *, caller: Caller) -> Draft:
         """What is wrong with a definition, with its timer anchored to now. Arms nothing, writes nothing."""
         engine = await self._reflexing.current()
-        return engine.draft(definition, self._now(), _whose(caller))
+        return engine.draft(definition, self._now(), caller.whose)
 
     async def reflexes_list(self, *, caller: Caller) -> list[ReflexRow]:
         """The loaded reflexes that the caller may see, by id."""
         engine = await self._reflexing.current()
-        return await engine.reflexes(_whose(caller))
+        return await engine.reflexes(caller.whose)
 
     async def reflex_show(self, id: str, *, caller: Caller) -> ReflexRow:
         """One of them. Raises: UnknownName."""
@@ -117,7 +117,7 @@ class ReflexVerbs:
 
     async def reflex_graph(self, *, caller: Caller) -> Drawn:
         """What wakes what, of the reflexes that the caller may see."""
-        return await self._reflexing.drawn(_whose(caller))
+        return await self._reflexing.drawn(caller.whose)
 
     # --- people's hands -------------------------------------------------------------------------
 
@@ -174,33 +174,33 @@ class ReflexVerbs:
     ) -> Page[RunRow]:
         """Reflex runs, newest first; of one reflex, also of one that is loaded no more."""
         engine = await self._reflexing.engine()
-        return Page(*await engine.runs(reflex, _whose(caller), limit=limit, after=after))
+        return Page(*await engine.runs(reflex, caller.whose, limit=limit, after=after))
 
     async def reflex_run(self, id: str, *, caller: Caller) -> RunRow:
         """One reflex run. Raises: NotFound."""
-        return await (await self._reflexing.engine()).run(id, _whose(caller))
+        return await (await self._reflexing.engine()).run(id, caller.whose)
 
     async def reflex_tasks(
         self, run: str, *, limit: int = 100, after: str | None = None, caller: Caller
     ) -> Page[TaskRow]:
         """The tasks of a run, in the order of their selection. Raises: NotFound."""
         engine = await self._reflexing.engine()
-        return Page(*await engine.tasks(run, _whose(caller), limit=limit, after=after))
+        return Page(*await engine.tasks(run, caller.whose, limit=limit, after=after))
 
     async def reflex_explain(self, id: str, *, caller: Caller) -> list[Cause]:
         """From a fact, a run or a task to its first cause, newest first. Raises: NotFound."""
         engine = await self._reflexing.engine()
-        return await engine.explain(id, _whose(caller))
+        return await engine.explain(id, caller.whose)
 
     async def reflex_overdue(self, *, caller: Caller) -> list[Overdue]:
         """What should have happened by now and did not, the longest first."""
         engine = await self._reflexing.current()
-        return await engine.overdue(self._now(), _whose(caller))
+        return await engine.overdue(self._now(), caller.whose)
 
     async def reflex_idle(self, *, caller: Caller) -> list[TaskRow]:
         """Tasks that are due, and that no effect of this app takes."""
         engine = await self._reflexing.current()
-        return await engine.idle(self._now(), _whose(caller))
+        return await engine.idle(self._now(), caller.whose)
 
     # --- inside -----------------------------------------------------------------------------------
 
@@ -215,8 +215,3 @@ class ReflexVerbs:
             how = "act as nobody" if row.principal is None else "act as it: with its key, or --as on the command line"
             fault = Fault("reflex", f"acts as {whose}, and nothing is {was} as another; {how}", id)
             raise BadArguments([fault], nothing_was=was)
-
-
-def _whose(caller: Caller) -> tuple[Principal, ...] | None:
-    """Whose rows a caller sees; None is everybody's."""
-    return None if "operate" in caller.rights else (caller.principal,)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any, Final, TypeAlias
 
-from onefold.terms.codec import below
+from onefold.terms.codec import path_of
 from onefold.terms.errors import Finding, LoadRefused
 from onefold.terms.ids import nearest
 
@@ -54,7 +54,7 @@ class Findings:
         self.found: list[Finding] = []
 
     def refuse(self, path: Path, problem: str) -> None:
-        self.found.append(Finding(f"chart {self.chart}, {shown(path)}" if path else f"chart {self.chart}", problem))
+        self.found.append(Finding(f"chart {self.chart}, {path_of(path)}" if path else f"chart {self.chart}", problem))
 
     def unknown(self, path: Path, kind: str, name: object, known: Collection[str]) -> None:
         """Refuse a name, and say the nearest right word, or all of them where they are few."""
@@ -87,10 +87,3 @@ class Findings:
         """Raises: LoadRefused with everything found, if anything was."""
         if self.found:
             raise LoadRefused(self.found)
-
-
-def shown(path: Path) -> str:
-    text = ""
-    for part in path:
-        text = below(text, part)
-    return text

@@ -16,12 +16,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from onefold.ports.egress import NotAllowed, Resolve, Target, address_of, allowed, is_public, looked_up, target_of
+from onefold.ports.telling import strange
 from onefold.ports.webhook import message_id
 from onefold.reflex.seams import Task
 from onefold.reflex.words import Json
 from onefold.terms.codec import below, canonical, parse, text_problem
 from onefold.terms.errors import BadArguments, Fault, PortFailed
-from onefold.terms.ids import nearest
 from onefold.terms.limits import MAX_BODY_BYTES
 
 if TYPE_CHECKING:
@@ -161,7 +161,7 @@ class HttpEffect:
     def _checked(self, input: Json) -> Request:
         if not isinstance(input, dict):
             raise _bad([Fault("", 'must be an object such as {"url": "https://…", "body": {…}}')])
-        faults = [_strange(key) for key in input if key not in PARTS]
+        faults = [strange(key, PARTS) for key in input if key not in PARTS]
         method = input.get("method", "POST")
         if method not in METHODS:
             faults.append(Fault("method", f"must be one of {', '.join(METHODS)}", _short(method)))
@@ -182,11 +182,6 @@ class HttpEffect:
         if kind and "content-type" not in headers:
             headers["content-type"] = kind
         return Request(method, target, headers, body, frozenset(accept))
-
-
-def _strange(key: str) -> Fault:
-    near = nearest(key, PARTS)
-    return Fault(key, f"is not known; did you mean {near!r}?" if near else f"is not known; there is {', '.join(PARTS)}")
 
 
 def _checked_headers(given: Any, faults: list[Fault]) -> dict[str, str]:

@@ -51,7 +51,7 @@ class NotifyEffect:
     def _checked(self, input: Json) -> Memo:
         if not isinstance(input, dict):
             raise _bad([Fault("", 'must be an object: {"to": ["name"], "message": "…"}')])
-        faults = [_strange(key) for key in input if key not in PARTS]
+        faults = [strange(key, PARTS) for key in input if key not in PARTS]
         to: Any = input.get("to")
         if not isinstance(to, list) or not to:
             faults.append(Fault("to", "must be a list of names of [people]"))
@@ -80,9 +80,10 @@ def _text(value: Any, field: str, most: int, faults: list[Fault]) -> str:
     return ""
 
 
-def _strange(key: str) -> Fault:
-    near = nearest(key, PARTS)
-    return Fault(key, f"is not known; did you mean {near!r}?" if near else f"is not known; there is {', '.join(PARTS)}")
+def strange(key: str, parts: Collection[str]) -> Fault:
+    """An input has this key, which is none of `parts`."""
+    near = nearest(key, parts)
+    return Fault(key, f"is not known; did you mean {near!r}?" if near else f"is not known; there is {', '.join(parts)}")
 
 
 def _bad(faults: list[Fault]) -> BadArguments:

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
-from onefold.terms.codec import below
+from onefold.terms.codec import path_of
 from onefold.terms.errors import Fault, Finding, LoadRefused
 from onefold.terms.faults import short
 from onefold.terms.ids import nearest
@@ -88,11 +88,11 @@ class Findings:
         self.found: list[Finding] = []
 
     def add(self, path: Path, problem: str) -> None:
-        self.found.append(finding(self.source, self.reflex, shown(path), problem))
+        self.found.append(finding(self.source, self.reflex, path_of(path), problem))
 
     def taken(self, path: Path, faults: Iterable[Fault]) -> None:
         """Faults of something within, whose fields are paths from there."""
-        start = shown(path)
+        start = path_of(path)
         for fault in faults:
             joint = "" if not start or not fault.field or fault.field.startswith("[") else "."
             self.found.append(finding(self.source, self.reflex, f"{start}{joint}{fault.field}", said(fault)))
@@ -136,10 +136,3 @@ def is_null(value: object) -> str:
 
 def said(fault: Fault) -> str:
     return fault.problem if fault.got is None else f"{fault.problem}; it is {short(fault.got)}"
-
-
-def shown(path: Path) -> str:
-    text = ""
-    for part in path:
-        text = below(text, part)
-    return text

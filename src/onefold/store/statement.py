@@ -1,7 +1,7 @@
 """store.statement - the text of a selection or a change: which values it asks for, and that it is one statement.
 
 For: the names after a colon, where they stand for values and not in text, comments or casts; the same text as another
-driver wants it; which table a statement changes.
+driver wants it; which table a statement changes; a value as SQLite takes it.
 Never: puts a value into the text; judges what it reads (the database does, read-only).
 Was wrong once: a search for `:name`. It found one in a comment, one in a text, and one in `a::int`.
 """
@@ -11,7 +11,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Any, Final, Literal
+
+from onefold.terms.codec import canonical
 
 MAX_CHARS: Final = 100_000
 _PIECE: Final = re.compile(
@@ -90,3 +92,10 @@ def _single(sql: str) -> str | None:
         return f"is empty, or longer than {MAX_CHARS} characters"
     end = next((piece.start() for piece in _PIECE.finditer(bare) if piece["end"]), None)
     return "must be one statement" if end is not None and bare[end + 1 :].strip() else None
+
+
+def bound(value: Any) -> Any:
+    """A value as SQLite takes it: lists and objects as JSON text, true and false as 1 and 0."""
+    if isinstance(value, list | dict):
+        return canonical(value).decode()
+    return int(value) if isinstance(value, bool) else value

@@ -197,6 +197,14 @@ def below(path: str, key: str | int) -> str:
     return f"{path}.{key}" if path else key
 
 
+def path_of(parts: Iterable[str | int]) -> str:
+    """The path that these lead along, from the value itself."""
+    path = ""
+    for part in parts:
+        path = below(path, part)
+    return path
+
+
 class _Pairs(dict[str, Any]):
     twice: str | None = None
 

@@ -19,8 +19,8 @@ from typing import Any, Final, TypeVar
 import apsw
 
 from onefold.store.sqlite.connect import unusable
+from onefold.store.statement import bound
 from onefold.store.worker import Worker, heard
-from onefold.terms.codec import canonical
 from onefold.terms.errors import StoreUnavailable
 
 T = TypeVar("T")
@@ -95,11 +95,5 @@ def _begun(conn: apsw.Connection, sql: str, values: Mapping[str, Any]) -> tuple[
 
     cursor = conn.cursor()
     cursor.exec_trace = traced
-    cursor.execute(sql, {name: _bound(value) for name, value in values.items()})
+    cursor.execute(sql, {name: bound(value) for name, value in values.items()})
     return columns, cursor
-
-
-def _bound(value: Any) -> Any:
-    if isinstance(value, list | dict):
-        return canonical(value).decode()
-    return int(value) if isinstance(value, bool) else value
