@@ -270,6 +270,8 @@ async def test_an_actors_name_falls_back_when_its_lease_or_its_node_is_over(flee
         assert await fleet.do(lapsing({ROOM: epoch}, 1)) == []
         if lease_ms is None:
             await fleet.lapse(b)
+            assert await fleet.do(lapsing({ROOM: epoch}, 1)) == []  # the clock alone ends nobody
+            assert await fleet.do(closing(a, LEASE_MS, ["b"])) == ["b"]
         else:
             await fleet.do(claims.renewing(ROOM, b, epoch, -1))
         assert await fleet.do(lapsing({ROOM: epoch - 1}, 1)) == []  # another one than was seen

@@ -102,7 +102,7 @@ def lapsing(names: dict[str, int], incarnation: int) -> Body[list[str]]:
         over = []
         for row in map(OwnerRow.of, found):
             _, until, now = by_name[row.name]
-            if row.node != NOBODY and row.epoch == names[row.name] and _held(row, lives, now, until) is None:
+            if row.node != NOBODY and row.epoch == names[row.name] and (0 < until <= now or _gone(row, lives)):
                 over.append(row)
         return Last(_freed(over, incarnation), [row.name for row in over])
 
@@ -167,6 +167,12 @@ def _held(row: OwnerRow, nodes: Mapping[str, NodeRow], now: int, until: int) -> 
     if until == FOR_EVER:
         return node.until
     return min(until, node.until) if until > now else None
+
+
+def _gone(row: OwnerRow, nodes: Mapping[str, NodeRow]) -> bool:
+    """Whether its owner's life is over. Not before it was closed: whoever closes it has watched it, not only the clock."""
+    node = nodes.get(row.node)
+    return node is None or node.incarnation != row.incarnation or node.state == CLOSED
 
 
 def _owned(

@@ -261,8 +261,12 @@ def telling(me: Me, before: str, state: str) -> Body[bool]:
     return body
 
 
-def closing(me: Me, lease_ms: int, names: Sequence[str]) -> Body[list[str]]:
-    """Close the rows of nodes whose lease is over by the store's clock. Which they are; none where this life is over."""
+def closing(me: Me, lease_ms: int, names: Sequence[str], ends: Mapping[str, int] | None = None) -> Body[list[str]]:
+    """Close the rows of nodes whose lease is over by the store's clock. Which they are; none where this life is over.
+
+    ends: of each lease as it was seen to stand still; one that was renewed since is left alone, whatever the clock says.
+    """
+    still = ends or {}
 
     def body() -> Any:
         ((after,), rows) = yield (
@@ -273,6 +277,7 @@ def closing(me: Me, lease_ms: int, names: Sequence[str]) -> Body[list[str]]:
             return Last((), [])
         now = NodeRow.of(after).until - lease_ms
         over = [row for row in map(NodeRow.of, rows) if row.state != CLOSED and row.until < now]
+        over = [row for row in over if still.get(row.name, row.until) == row.until]
         closed: list[Row] = [(row.name, row.incarnation, row.until, CLOSED, row.url, row.since) for row in over]
         return Last((Put(NODE, closed),) if closed else (), [row.name for row in over])
 

@@ -199,8 +199,8 @@ class Standing:
         return gained
 
     def met(self, nodes: Mapping[str, NodeRow], now: int) -> None:
-        """The nodes are these now."""
-        self.seen = Seen(nodes, self.seen.owners, self.seen.leases, max(now, self.seen.now))
+        """The nodes are these now, by the store's clock, which may have been set back."""
+        self.seen = Seen(nodes, self.seen.owners, self.seen.leases, now)
 
     def take_from(self, name: str) -> None:
         """It is not this node's from now on, until the rows are looked at again."""

@@ -3,7 +3,8 @@
 For: the wall clock in milliseconds, which never goes back, and waiting for an instant or a wake.
 Never: is imported by anything below host; every other room is handed a clock.
 Was wrong once: a timer set for the whole wait. A loop's timer holds about 24 days, stands still
-while a laptop sleeps, and knows nothing of a clock that was set.
+while a laptop sleeps, and knows nothing of a clock that was set. And, on a store's clock that was set back two minutes, a
+node that looked at its fleet again after two minutes.
 """
 
 from __future__ import annotations
@@ -11,10 +12,15 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Protocol
 
 from onefold.terms.instant import Instant
 
+STANDS_MS = (
+    50  # the shortest wait while the store's clock stands still here: whoever looks again has nothing new to see
+)
+LOOK_MS = 1_000  # the same of the store's clock, which a renewal of the lease may set
 LOOK_AGAIN_MS = 60_000  # how long a wait may trust the loop's timer before it looks at the clock again
 
 
@@ -76,3 +82,20 @@ class StoreClock(WallClock):
         if ms > self._last:
             self._last = ms
         return Instant(self._last)
+
+    async def wait(self, until: int | None, woken: asyncio.Event) -> None:
+        """While the store's clock is behind what it showed before, a wait lasts as long as it was asked for: whoever asked
+        looks again, and finds that its instant has not come.
+        """
+        if until is None:
+            return await super().wait(None, woken)
+        end = boot_ms() + max(until - self.now(), STANDS_MS)
+        while not woken.is_set():
+            left = until - self.now()
+            if left > 0 and self._store is not None and self._store() < self._last:
+                left = min(left, end - boot_ms())
+            if left <= 0:
+                return None
+            with suppress(TimeoutError):
+                await asyncio.wait_for(woken.wait(), min(left, LOOK_MS) / 1000)
+        return None

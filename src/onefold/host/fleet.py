@@ -276,7 +276,7 @@ class Fleet:
             ]
             slots = [row.epoch for row in mine if row.name.startswith("slot/")]
             names = {row.name: row.epoch for row in mine if not row.name.startswith("slot/")}
-            state = node.state if node.until > self._core.clock.now() or node.state == "closed" else "lapsed"
+            state = node.state if node.until > self.membership.lease.now() or node.state == "closed" else "lapsed"
             epochs = (min(slots), max(slots)) if slots else None
             members.append(
                 Member(

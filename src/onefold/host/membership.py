@@ -2,7 +2,8 @@
 
 For: a beat that looks at the fleet's rows and does what the plan says; a new life where another node closed this one.
 Never: decides who owns what (fleet.planning does); lets go of an actor in a turn; answers for what it holds no longer.
-Was wrong once: slots handed over at once. A step that was being paid for was paid for again by the next owner.
+Was wrong once: slots handed over at once. A step that was being paid for was paid for again by the next owner. And nodes
+closed by the store's clock alone: it was set two minutes ahead, and the first that renewed closed all the others.
 """
 
 from __future__ import annotations
@@ -48,6 +49,7 @@ T = TypeVar("T")
 HAND_MS = 2_000  # how long what is on its way may take before its actor moves; at the end of a process its grace counts
 PATIENT_MS = 3_000  # while a node stops; less than a server waits for its answers
 LOOK_MS = 10
+SILENT_PART = 2  # of a lease, for which a node is not closed by another: two renewals of it
 AT_ONCE = 256  # names of one hand-over: those of one wait for the slowest of them
 log = logging.getLogger("onefold.fleet")
 
@@ -80,8 +82,11 @@ class Membership:
         self.lost: Callable[[], None] = lambda: None  # names may be another's now
         self.ended: Callable[[], None] = lambda: None  # a life that was seen is over
         self._lives: frozenset[tuple[str, int]] = frozenset()
+        self._seen_at: dict[
+            str, tuple[tuple[int, int], int]
+        ] = {}  # each life's lease as it stands, and since when (boot)
         self.told: Told = _ignored  # nodes that something was handed to
-        self.patient_until: int | None = None  # while it stops, turns wait for other nodes until then
+        self.patient_until: int | None = None  # while it stops, turns wait for other nodes until then (boot)
         self._url = url
         self._slots = slots
         self._renewal = renewal
@@ -130,7 +135,7 @@ class Membership:
 
     async def leave(self, grace_ms: int) -> None:
         """Hand everything over, to whoever stays, and close this life."""
-        self.patient_until = self._clock.now() + PATIENT_MS
+        self.patient_until = self.lease.boot() + PATIENT_MS
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
@@ -173,7 +178,7 @@ class Membership:
 
     async def learn(self) -> None:
         """Learn what the fleet's rows say, and do nothing about it. Raises: StoreUnavailable."""
-        self._learned(self.standing.look(seen(await (await self._space()).look(*looked()), self._clock.now())))
+        self._learned(self.standing.look(seen(await (await self._space()).look(*looked()), self.lease.now())))
 
     async def refresh(self, at: ActorId) -> None:
         """Learn who has one actor now. What cannot be read is left to the next look.
@@ -196,22 +201,37 @@ class Membership:
         except OnefoldError as fault:
             log.warning("who owns %s %s could not be read: %s", at.kind, at.key, fault)
             return
-        standing.met({row[0]: NodeRow.of(row) for row in nodes}, self._clock.now())
+        standing.met({row[0]: NodeRow.of(row) for row in nodes}, self.lease.now())
         self._learned(standing.changed(newer))
 
     async def _look(self, grace_ms: int) -> None:
         async with self._looking:
-            now = self._clock.now()
+            now = self.lease.now()
             self._learned(self.standing.look(seen(await (await self._space()).look(*looked()), now)))
             todo = plan(self.standing.me, self.standing.seen, self._names)
-            if todo.close:
-                closed = await self._try(closing(self.standing.me, self.lease.ms, todo.close))
+            silent = self._silent(todo.close)
+            if silent:
+                closed = await self._try(closing(self.standing.me, self.lease.ms, list(silent), silent))
                 if closed:
                     log.warning("the lease of node %s is over: it is closed", " and ".join(closed))
                     self._learned(self.standing.look(seen(await (await self._space()).look(*looked()), now)))
                     todo = plan(self.standing.me, self.standing.seen, self._names)
             self._mourn()
             await self._do(todo, grace_ms)
+
+    def _silent(self, names: Collection[str]) -> dict[str, int]:
+        """Of these, whose lease seems over, those that have not renewed it for half a lease by the clock of this machine,
+        each with its end. Where the store's clock goes ahead all seem over at once, until they renew it.
+        """
+        now, nodes, before = self.lease.boot(), self.standing.seen.nodes, self._seen_at
+        lives = {name: (node.incarnation, node.until) for name, node in nodes.items()}
+        self._seen_at = {
+            name: before[name] if name in before and before[name][0] == life else (life, now)
+            for name, life in lives.items()
+        }
+        return {
+            name: nodes[name].until for name in names if now - self._seen_at[name][1] >= self.lease.ms // SILENT_PART
+        }
 
     def _mourn(self) -> None:
         """Tell of lives that are over since the last look."""
@@ -285,10 +305,10 @@ class Membership:
 
     async def _rested(self, holds: Collection[Hold], grace_ms: int) -> None:
         """Until none of their actors is in a turn, or in a send, or the grace is over."""
-        until = self._clock.now() + grace_ms
+        until = self.lease.boot() + grace_ms
         held = set(holds)
-        while not self._node().let_go(held) and (now := self._clock.now()) < until:
-            await self._clock.wait(min(until, now + LOOK_MS), asyncio.Event())
+        while not self._node().let_go(held) and self.lease.boot() < until:
+            await self._clock.wait(self._clock.now() + LOOK_MS, asyncio.Event())
 
     def _learned(self, gained: Collection[str]) -> None:
         if gained:

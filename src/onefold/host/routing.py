@@ -111,7 +111,7 @@ class Router:
         """An `Answer` of another node, or what `here` gives once the actor is ours. Raises: what its turn raises there;
         OwnedElsewhere when nobody took it for a while, OutcomeUnknown.
         """
-        until = self._clock.now() + LEASES * self._membership.lease.ms
+        until = self._membership.lease.boot() + LEASES * self._membership.lease.ms
         pause, missed, elsewhere = FIRST_MS, 0, first
         while True:
             peer = self._membership.standing.node_of(sent.at)
@@ -177,7 +177,7 @@ class Router:
         """What is no turn, where the actor is: `here`, or the act that `word` names. Raises: what it raises there;
         OwnedElsewhere when nobody took the actor for a while, OutcomeUnknown where it may have been done.
         """
-        until, pause = self._clock.now() + LEASES * self._membership.lease.ms, FIRST_MS
+        until, pause = self._membership.lease.boot() + LEASES * self._membership.lease.ms, FIRST_MS
         while True:
             try:
                 return await here()
@@ -200,7 +200,7 @@ class Router:
 
     def _late(self, until: int) -> bool:
         """Whether to wait no longer. A node that stops answers before its server cuts off whoever still waits."""
-        return self._clock.now() >= min(until, self._membership.patient_until or until)
+        return self._membership.lease.boot() >= min(until, self._membership.patient_until or until)
 
     def node_of(self, at: ActorId) -> str | None:
         """Who has an actor, as far as is known."""
@@ -265,7 +265,7 @@ class Router:
             if await self.post(sent, sender=sender) and await self._refused(sent) is not None:
                 await self.post(sent, sender=sender)  # nobody had waited for the answer of the first
             self.tell(peer)
-            return await self._reply(sent, self._clock.now() + LEASES * self._membership.lease.ms)
+            return await self._reply(sent, self._membership.lease.boot() + LEASES * self._membership.lease.ms)
         finally:
             self._by_mail[sent.at] -= 1
             if not self._by_mail[sent.at]:
