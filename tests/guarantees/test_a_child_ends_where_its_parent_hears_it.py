@@ -10,7 +10,7 @@ from pydantic import BaseModel
 
 from onefold import Run, actuator, blocking
 from onefold.errors import RunCancelled, RunFailed, StepFailed
-from onefold.testing import Durable, Stage
+from onefold.testing import Durable, Stage, Stuck
 from tests.guarantees.conftest import Stages
 
 
@@ -224,3 +224,17 @@ def test_what_is_refused_of_a_child_is_not_tried_again(durable: Durable) -> None
 
     app = durable(twice, quick)
     assert app.call(twice, Job(name="a")) == "KeyConflict after 1"
+
+
+def test_a_test_that_is_stuck_is_told_what_the_child_waits_for(durable: Durable) -> None:
+    @actuator
+    async def over(run: Run, job: Job) -> str:
+        return await run.call(listens, job)
+
+    app = durable(over, listens)
+    receipt = app.start(over, Job(name="a"))
+    with pytest.raises(Stuck, match=r"child 'listens/run_.*listens \(run_.*event 'Said'"):
+        receipt.result()
+    (child_run,) = app.runs.list(program="listens").items
+    child_run.send(Said(text="go"))
+    assert receipt.result() == "go"

@@ -158,6 +158,18 @@ async def test_an_address_that_refuses_is_asked_again_then_parked_and_a_person_c
     assert await stage.host.parked_list(caller=stage.caller()) == []
 
 
+async def test_a_sweep_takes_no_run_away_that_is_still_to_be_told(stages: Stages, web: Web) -> None:
+    stage = await stages(quick)
+    web.status = 500
+    await start(stage, "quick", web.url)
+    await stage.advance("10s")
+    assert (await stage.host.sweep(runs=1_000, caller=stage.caller())).runs == 0
+    web.status = 204
+    await stage.advance("1h")
+    assert told(web)[-1]["status"] == "done"
+    assert (await stage.host.sweep(runs=1_000, caller=stage.caller())).runs == 1
+
+
 async def test_nothing_is_followed(stages: Stages, web: Web) -> None:
     stage = await stages(quick)
     web.status, web.location = 307, web.url

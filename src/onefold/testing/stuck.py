@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from onefold.actuators.ending import child_of
 from onefold.actuators.receipt import Receipt, WaitShown
 from onefold.host.caller import ALL, Caller
 from onefold.host.host import Host
@@ -20,6 +21,7 @@ WAYS = {
     "event": "receipt.send({name}(…))",
     "sleep": "app.clock.advance(…)",
     "retry": "app.clock.advance(…)",
+    "child": "the end of that run",
 }
 
 
@@ -38,7 +40,9 @@ class Unsettled(AssertionError):
 async def stuck(host: Host, run_id: str) -> str:
     """What the run waits for, and what would end it."""
     shown = await host.receipt(run_id, caller=Caller(None, ALL, "test"))
-    return f"{shown.program} ({run_id}) {_waits(host, shown)}"
+    told = [f"{shown.program} ({run_id}) {_waits(host, shown)}"]
+    told += [await stuck(host, child_of(wait.name)[1]) for wait in shown.waits if wait.kind == "child"]
+    return ". ".join(told)
 
 
 def _waits(host: Host, shown: Receipt) -> str:
