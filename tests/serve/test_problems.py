@@ -6,6 +6,7 @@ import inspect
 from typing import Any
 
 import pytest
+from httpx2 import AsyncClient
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -96,3 +97,9 @@ def test_what_came_is_sent_back_as_it_was_where_it_is_short() -> None:
     faults = [Fault("a", "is wrong", got) for got in ("x", 1, 1.5, True, [1, "x"], {"a": 1})]
     picture: Any = parse(told(BadArguments(faults), "/here").body)
     assert [error["got"] for error in picture["errors"]] == ["x", 1, 1.5, True, [1, "x"], {"a": 1}]
+
+
+async def test_a_process_that_is_no_node_says_how_to_become_one(client: AsyncClient) -> None:
+    told = await client.get("/fleet")
+    assert (told.status_code, told.json()["code"]) == (404, "no_fleet")
+    assert told.json()["detail"].endswith("Give each process a name: --node NAME.")

@@ -19,10 +19,10 @@ from onefold.fleet.words import Member
 from onefold.serve import bodies
 from onefold.serve.door import Host
 from onefold.serve.door_fleet import FleetVerbs
-from onefold.serve.problems import Unexpected
+from onefold.serve.problems import NoFleet, Unexpected
 from onefold.serve.routes import NO_STORE, Answer, Ask, Route, answer
 from onefold.terms.codec import canonical, parse
-from onefold.terms.errors import BadSignature, OnefoldError, UnknownName
+from onefold.terms.errors import BadSignature, OnefoldError
 from onefold.terms.instant import down, text
 
 READ: Final = frozenset({"read", "operate"})
@@ -104,7 +104,7 @@ class Fleet:
     def _fleet(self) -> FleetVerbs:
         fleet = self.host.fleet
         if fleet is None:
-            raise UnknownName("route", "/fleet: this process is no node of one")
+            raise NoFleet
         return fleet
 
 

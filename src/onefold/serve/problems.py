@@ -62,6 +62,18 @@ class MethodNotAllowed(CallerError):
         super().__init__(f"{method} is not served here. Use {' or '.join(self.allowed)}.")
 
 
+class NoFleet(CallerError):
+    """This process is no node of one."""
+
+    status = 404
+    exit = 4
+
+    def __init__(self) -> None:
+        super().__init__(
+            "There is no fleet here: this process is no node of one. Give each process a name: --node NAME."
+        )
+
+
 class HostRefused(CallerError):
     """A Host header that nobody configured: perhaps a foreign page whose name was pointed at this machine."""
 
