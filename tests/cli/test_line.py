@@ -30,6 +30,22 @@ def test_without_an_app_to_open_it_says_so(typed: Any, nobody: str, monkeypatch:
     ended = typed("runs", "list")
     assert ended.exit_code == 7
     assert "no onefold.toml here names an app" in ended.stderr
+    assert "Start it with `onefold dev FILE`, or say --url" in ended.stderr
+
+
+@pytest.mark.parametrize("said", ["127.0.0.1:8611", "localhost:8611", "tools.example.com", "ftp://a"])
+def test_an_address_without_its_scheme_is_told_before_anything_is_sent(typed: Any, said: str) -> None:
+    ended = typed("runs", "list", "--url", said)
+    assert (ended.exit_code, ended.stdout) == (2, "")
+    assert "begins with http:// or https://" in ended.stderr
+
+
+def test_a_list_with_nothing_in_it_says_whose_it_is(typed: Any, told: Any) -> None:
+    told.answer("GET", "/runs", {"items": [], "next": None})
+    ended = typed("runs", "list")
+    assert ended.exit_code == 0
+    assert ended.stderr == f"Asked: {told.url}.\n"
+    assert typed("runs", "list", "--url", told.url).stderr == ""
 
 
 def test_the_app_may_be_named_by_a_variable_alone(typed: Any, nobody: str, monkeypatch: pytest.MonkeyPatch) -> None:

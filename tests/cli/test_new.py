@@ -119,3 +119,7 @@ def test_nothing_is_written_into_a_folder_that_holds_something(typed: Any, tmp_p
 
 def test_a_template_that_is_not_there_is_a_usage_error(typed: Any) -> None:
     assert typed("new", "shop", "--template", "of-none").exit_code == 2
+
+
+def test_what_to_type_next_can_be_typed_whatever_the_folder_is_called(typed: Any) -> None:
+    assert "cd 'My shop'" in typed("new", "My shop").output

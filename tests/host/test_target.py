@@ -98,6 +98,7 @@ def test_a_file_named_like_a_library_does_not_take_its_place(folder: Path) -> No
         ("wrong_app.py", "'app' is a str, not an App"),
         ("syntax.py", "syntax.py:2: "),
         ("raises.py", "raises.py:3: KeyError: 'PAY_URL'"),
+        ("needs.py", "needs.py:2: the variable SHOP_PAY_URL is not set; set it where this is started"),
         ("imports.py", "imports.py:1: ModuleNotFoundError"),
         ("not a target", "is no target. Write file.py"),
         ("", "is no target"),
@@ -109,6 +110,7 @@ def test_what_cannot_be_served_is_refused_with_its_place(folder: Path, target: s
     written(folder, "wrong_app.py", "app = 'x'\n")
     written(folder, "syntax.py", "x = 1\ndef f(:\n")
     written(folder, "raises.py", "import os\ndef read():\n    return {}['PAY_URL']\nread()\n")
+    written(folder, "needs.py", "import os\nURL = os.environ['SHOP_PAY_URL']\n")
     written(folder, "imports.py", "import there_is_no_such_module_here\n")
     assert told in refused(target, folder)
 

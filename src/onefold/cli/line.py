@@ -30,6 +30,10 @@ if TYPE_CHECKING:
     from onefold.host.config import Config
 
 CONNECT_S = 3.0
+NOTHING_TO_OPEN = (
+    "nothing listens there, and no onefold.toml here names an app to open instead. "
+    "Start it with `onefold dev FILE`, or say --url"
+)
 UNNAMED = "onefold"  # what an app is called that another server opened
 ANSWER_S = 45.0  # longer than the 25 s that an answer may wait
 ANYWHERE = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - not bound: where an app listens everywhere, ask here
@@ -123,7 +127,11 @@ class Line:
         self._worth_saying = self._worth_saying or changed or got.status_code == 404
         if out is not None and got.status_code < 400:
             return Answer(got.status_code, b"", None, dict(got.headers))
-        return _read(got)
+        read = _read(got)
+        self._worth_saying = self._worth_saying or (
+            _is_empty(read.json) and self._url is None and settled().app is None
+        )
+        return read
 
     async def _known(self, client: httpx2.AsyncClient) -> None:
         """Before the first request to an address that the settings gave. Raises: AnotherApp."""
@@ -176,7 +184,7 @@ class Line:
         """Open the app of onefold.toml here. It closes with the line."""
         config = settled()
         if config.app is None:
-            raise Unanswered(nobody, "nothing listens there, and no onefold.toml here names an app to open instead")
+            raise Unanswered(nobody, NOTHING_TO_OPEN)
         import httpx2
 
         from onefold.cli.inside import opened_here
@@ -225,6 +233,11 @@ def _title(target: str, file: Path | None) -> str | None:
 
     found = file_of(target, Path.cwd() if file is None else file.parent)
     return None if found is None else found.stem
+
+
+def _is_empty(json: Any) -> bool:
+    """A list with nothing in it: often the list of another app than the one that was meant."""
+    return isinstance(json, dict) and json.get("items") == []
 
 
 def _read(got: httpx2.Response) -> Answer:

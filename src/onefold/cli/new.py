@@ -8,6 +8,7 @@ is now a file, copied as it is.
 
 from __future__ import annotations
 
+import shlex
 from importlib.resources import files
 from pathlib import Path
 
@@ -29,4 +30,4 @@ def new(name: Path, template: str) -> None:
     for source in sorted(files("onefold.cli").joinpath("templates", template).iterdir(), key=lambda one: one.name):
         (name / source.name.removesuffix(SUFFIX)).write_bytes(source.read_bytes())
     (name / ".gitignore").write_text(IGNORED, encoding="utf-8")
-    click.echo(f"Made {name} from the template {template}. Next:\n\n    cd {name}\n    cat README.md")
+    click.echo(f"Made {name} from the template {template}. Next:\n\n    cd {shlex.quote(str(name))}\n    cat README.md")

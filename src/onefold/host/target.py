@@ -137,6 +137,15 @@ def _refuse_raised(target: str, file: Path, error: Exception) -> NoReturn:
     """Name the deepest line of the person's own file that led to the error."""
     if isinstance(error, SyntaxError) and error.filename:
         raise LoadRefused([Finding(f"{Path(error.filename).name}:{error.lineno}", f"{error.msg}")]) from error
+    told = f"{type(error).__name__}: {error}"
+    if isinstance(error, KeyError) and _raised_in(error) == "os":
+        told = f"the variable {error.args[0]} is not set; set it where this is started"
     lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(file)]
     where = f"{file.name}:{lines[-1]}" if lines else target
-    raise LoadRefused([Finding(where, f"{type(error).__name__}: {error}")]) from error
+    raise LoadRefused([Finding(where, told)]) from error
+
+
+def _raised_in(error: Exception) -> str | None:
+    """The module whose code raised it."""
+    frames = list(traceback.walk_tb(error.__traceback__))
+    return frames[-1][0].f_globals.get("__name__") if frames else None
