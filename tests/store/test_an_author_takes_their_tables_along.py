@@ -104,6 +104,35 @@ async def test_the_dump_makes_the_same_database(space: AuthorSpace, tmp_path: Pa
         conn.close()
 
 
+async def test_a_text_that_is_no_utf8_is_taken_along_byte_for_byte(tmp_path: Path) -> None:
+    world = SqliteWorld(tmp_path / "store", clock=clock)
+    space = await world.open("main", [SCHEMA])
+    await space.author_migrate(["create table notes(a integer, b text)", "create index both on notes(b, a)"])
+    values = [
+        "'z'",
+        "cast(x'ff41fe' as text)",
+        "x'ff'",
+        "'y'",
+        "cast(x'eda080' as text)",
+        "'a' || char(0) || 'b'",
+        "null",
+    ]
+
+    def step(tx: Tx) -> None:
+        for value in values:
+            tx.execute(f"insert into notes values(1, {value})")
+
+    assert isinstance(await space.author(step, lambda _: writing(), budget_ms=9_000), Done)
+    await space.author_export(str(tmp_path / "out.sql"), sql=True)
+    await world.close()
+    again = apsw.Connection(str(tmp_path / "again.sqlite"))
+    again.execute((tmp_path / "out.sql").read_text(encoding="utf-8")).fetchall()
+    found = again.execute("select typeof(b), cast(b as blob) from notes order by rowid").fetchall()
+    again.close()
+    texts = [b"z", b"\xff\x41\xfe", b"\xff", b"y", b"\xed\xa0\x80", b"a\0b", None]
+    assert found == list(zip(["text", "text", "blob", "text", "text", "text", "null"], texts, strict=True))
+
+
 async def test_an_author_without_tables_has_an_empty_file(tmp_path: Path) -> None:
     world = SqliteWorld(tmp_path / "store", clock=clock)
     space = await world.open("main", [SCHEMA])

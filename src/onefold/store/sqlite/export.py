@@ -4,7 +4,7 @@ For: `Copy`, which takes all that an author has made, as it was at one instant, 
 the same as SQL text; `Made`, a file for rows of another store.
 Never: takes a reserved table along; stops a commit (the instant is a reader's, and the lane is not held for it).
 Was wrong once: `vacuum into`, and the store's own tables dropped from the result. What other principals' runs had
-journaled was still in the free pages of the file.
+journaled was still in the free pages of the file. And one text that is no UTF-8: no dump of its table was ever made.
 """
 
 from __future__ import annotations
@@ -243,11 +243,37 @@ def _lines(conn: apsw.Connection) -> Iterator[str]:
 
 
 def _inserts(conn: apsw.Connection, table: str) -> Iterator[str]:
-    listed = ",".join(columns(conn, "main", table, place=False))
-    name = quoted(table)
-    if listed:
-        for row in conn.execute(f"select {listed} from main.{name}"):
-            yield f"INSERT INTO {name}({listed}) VALUES({','.join(map(apsw.format_sql_value, row))});\n"
+    names, name = columns(conn, "main", table, place=False), quoted(table)
+    if not names:
+        return
+    head, whole, went = f"INSERT INTO {name}({','.join(names)}) VALUES(", True, 0
+    try:
+        for row in conn.execute(f"select {','.join(names)} from main.{name} not indexed"):
+            yield f"{head}{','.join(map(apsw.format_sql_value, row))});\n"
+            went += 1
+    except UnicodeDecodeError:
+        whole = False
+    if not whole:
+        for cells in _as_bytes(conn, name, names, went):
+            yield f"{head}{','.join(cells)});\n"
+
+
+def _as_bytes(conn: apsw.Connection, name: str, names: Sequence[str], went: int) -> Iterator[list[str]]:
+    """The values of the rows behind so many, as SQL. A text may be bytes that are none: an author can cast them to it."""
+    raw = ",".join(f"case typeof({each}) when 'text' then cast({each} as blob) else {each} end" for each in names)
+    texts = ",".join(f"typeof({each})='text'" for each in names)
+    rows, which = (
+        conn.execute(f"select {c} from main.{name} not indexed limit -1 offset {went}") for c in (raw, texts)
+    )
+    for row, are in zip(rows, which, strict=True):
+        yield [_text(cell) if is_text else apsw.format_sql_value(cell) for cell, is_text in zip(row, are, strict=True)]
+
+
+def _text(raw: Any) -> str:
+    try:
+        return apsw.format_sql_value(raw.decode())
+    except UnicodeDecodeError:
+        return f"CAST(X'{raw.hex()}' AS TEXT)"
 
 
 def _ended(sql: str) -> str:
