@@ -26,7 +26,7 @@ from tests.fleet.nodes import SECRET, Fleet, Node, fleet_of
 
 STORES = ("postgres", "sqlite")
 _INSTANT = re.compile(
-    r"datetime\.datetime\([^()]*(?:\([^()]*\))*[^()]*\)|\d{4}-\d\d-\d\dT[0-9:.]+Z|since=\d+"
+    r"datetime\.datetime\([^()]*(?:\([^()]*\))*[^()]*\)|\d{4}-\d\d-\d\dT[0-9:.]+Z|since=\d+|\b1\d{12}\b"
     r"|\d{4}-\d\d-\d\d \d\d:\d\d:[0-9.]+\+00:00"
 )
 _DRAWN = re.compile(r"run_[0-9a-z]{8,}|[0-9a-f]{32,}| object at 0x[0-9a-f]+|\bfact[_:]\d+|\bref \d+")

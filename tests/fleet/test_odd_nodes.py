@@ -119,6 +119,21 @@ async def test_runs_that_nobody_can_be_asked_about_are_begun_and_say_whose_they_
     await until(begun)
 
 
+async def test_a_process_that_takes_the_place_of_another_waits_until_that_one_lets_go_of_its_files(store: str) -> None:
+    fleet = Fleet(store)
+    try:
+        first = await fleet.start("a", *PARTS)
+        await fleet.settled()
+        await first.app.start(hears, Ask(n=1), key="first")  # has the file of this actuator from now on
+        second = await fleet.start("a", *PARTS)
+        assert (await second.app.start(hears, Ask(n=1), key="second")).status
+        keys = {one.key for one in (await second.app.runs.list(program="hears")).items}
+        assert keys == {"first", "second"}
+        await first.stop()
+    finally:
+        await fleet.close()
+
+
 def _run(actuator: str, key: str) -> ActorId:
     return ActorId(actuator, None, run_id(None, actuator, key))
 

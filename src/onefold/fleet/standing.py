@@ -7,7 +7,8 @@ Was wrong once: the lease read by the wall clock. A machine that slept for an ho
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 
 from onefold.fleet.abroad import Abroad, Asking
 from onefold.fleet.ownership import (
@@ -26,7 +27,7 @@ from onefold.fleet.ownership import (
 from onefold.node.owning import UNGUARDED, Guard, Hold
 from onefold.store.contract import Cell, Query, Row, Space, Still
 from onefold.terms.codec import Json
-from onefold.terms.errors import OwnedElsewhere
+from onefold.terms.errors import OwnedElsewhere, StoreLocked
 from onefold.terms.ids import SLOTS, ActorId, slot_of
 
 
@@ -63,6 +64,16 @@ class Standing:
         name = space_name(space)
         hold = self._holds.get(name)
         return None if hold is not None and self.valid(hold) else Abroad(space, self.ask, lambda: self._elsewhere(name))
+
+    @contextmanager
+    def opening(self, space: str) -> Iterator[None]:
+        """A file of this node's is opened: whoever had it before may not have let go of it yet. Raises: OwnedElsewhere."""
+        try:
+            yield
+        except StoreLocked:
+            if space not in self.apart:
+                raise
+            raise self._elsewhere(space_name(space)) from None
 
     def _elsewhere(self, name: str) -> OwnedElsewhere:
         hold, row = self._holds.get(name), self.owner(name)

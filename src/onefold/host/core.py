@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable, Container, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -217,7 +217,8 @@ class Core:
         counted = windows or {}
 
         async def opening() -> tuple[AuthorSpace, Folder]:
-            space = await self.world.open(name, (KERNEL, BLOBS, *schemas))
+            with nullcontext() if self.standing is None else self.standing.opening(name):
+                space = await self.world.open(name, (KERNEL, BLOBS, *schemas))
             if ready is not None:
                 await ready(space)
             self.spaces[name] = space

@@ -103,7 +103,7 @@ class Fleet:
 
     async def close(self) -> None:
         """The last word to the store, and to nobody after it."""
-        self._lending.close()
+        await self._lending.close()
         await self.membership.close()
         await self.peers.close()
 

@@ -48,9 +48,12 @@ class Lending:
             return await self._piece(space, asked.get("loan"), asked.get("at"))
         return await authored(space, asked)
 
-    def close(self) -> None:
-        for loan in tuple(self._loans):
-            self._end(loan)
+    async def close(self) -> None:
+        """What is being made is finished first: its thread would leave an open file behind."""
+        making = [loan.made for loan in self._loans.values()]
+        for name in tuple(self._loans):
+            self._end(name)
+        await asyncio.gather(*making, return_exceptions=True)
 
     def _begun(self, space: AuthorSpace, *, sql: bool) -> str:
         if len(self._loans) >= MOST:
@@ -91,7 +94,6 @@ class Lending:
             return
         if loan.ends is not None:
             loan.ends.cancel()
-        loan.made.cancel()
         loan.made.add_done_callback(_closed)
 
 
