@@ -197,6 +197,7 @@ async def test_letters_that_the_ring_has_no_room_for_are_carried_from_their_boxe
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(postman, "ROOM", 1)
+    monkeypatch.setattr(postman, "WORKED", 0)
     host = await open_host(settle(code={"store": str(tmp_path)}), [Room], clock=VirtualClock())
     caller, ids = inside(None), [str(n) for n in range(20)]
     await asyncio.gather(*(host.cells.spawn("Room", id, caller=caller) for id in ids))

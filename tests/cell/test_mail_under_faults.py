@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from onefold.fleet.mailbox import MAIL, Waiting, letter
+from onefold.fleet.mailbox import MAIL, Waiting, letter, unparked
 from onefold.fleet.posting import Post, posting
 from onefold.host import postman
 from onefold.host.caller import Caller, inside
@@ -239,6 +239,26 @@ async def test_a_letter_whose_caller_went_away_is_carried_at_once(host: Host) ->
     with pytest.raises(asyncio.CancelledError):
         await post
     await asyncio.sleep(0.01)
+    await rest(host)
+    assert (await host.cells.read("Room", "lobby", caller=caller)).state["visits"] == 1
+
+
+async def test_a_box_that_could_not_be_read_is_read_again(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
+    caller, clock = inside(None), host._core.clock
+    assert isinstance(clock, VirtualClock)
+    await host.cells.spawn("Room", "lobby", caller=caller)
+    asked = unparked
+
+    def fails(to: ActorId, limit: int) -> Any:
+        monkeypatch.setattr(postman, "unparked", asked)
+        raise StoreUnavailable("main", "by chance")
+
+    monkeypatch.setattr(postman, "unparked", fails)
+    await raw(host, "lobby", "greet('a')", "k")
+    host._core.postman.look()
+    await rest(host)
+    assert (await host.cells.read("Room", "lobby", caller=caller)).state["visits"] == 0
+    clock.step_to(clock.now() + 2_000)
     await rest(host)
     assert (await host.cells.read("Room", "lobby", caller=caller)).state["visits"] == 1
 

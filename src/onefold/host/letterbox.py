@@ -18,7 +18,7 @@ from onefold.store.contract import Answer, Body, Done, Outcome, Query, Refused, 
 from onefold.terms.errors import Contended, OnefoldError, OutcomeUnknown, StoreUnavailable
 from onefold.terms.ids import ActorId
 
-AT_ONCE = 256  # letters of one commit: a bulk statement of Postgres takes 1 MB, and a program 16 KB of it at most
+AT_ONCE = 256  # letters of one commit: beyond it a commit gets longer, not cheaper a letter
 TRIES = 8  # of a letter that others of its sender overtake, through other nodes
 NUMBERED, PAUSE_S = 500, 0.004  # how often numbers are asked for, where a block of them is on its way
 Told = Callable[[ActorId, Waiting | None], None]

@@ -272,6 +272,7 @@ class Postman:
                     self._known.doubt(to)
         except OnefoldError as fault:
             log.warning("the box of %s %s could not be read: %s", to.kind, to.key, fault)
+            self._known.doubt(to)
             self._fails()
         finally:
             self._again.discard(to)
