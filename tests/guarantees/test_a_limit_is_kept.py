@@ -218,13 +218,14 @@ async def test_a_fork_of_a_limited_run_goes_on_at_once_and_is_told_to_nobody(sta
     assert began == ["a", "a"]
 
 
-async def test_a_limit_that_is_lifted_lets_everybody_in(stages: Stages) -> None:
+@pytest.mark.parametrize("limit", [{"at_once": 3}, {}], ids=["wider", "none"])
+async def test_a_limit_that_is_lifted_lets_everybody_in(stages: Stages, limit: dict[str, Any]) -> None:
     stage = await stages(single)
     for n in range(4):
         await start(stage, single, f"j{n}")
     await stage.settle()
 
-    @actuator(name="single", at_once=3)
+    @actuator(name="single", **limit)
     async def wider(run: Run, job: Job) -> str:
         return await single.function(run, job)  # type: ignore[no-any-return]
 

@@ -16,7 +16,6 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeVar, overload
 from uuid import UUID
 
-from onefold.actuators import children
 from onefold.actuators import run as awaited
 from onefold.actuators.asking import UNSAID
 from onefold.actuators.outcomes import Approved, Expired, Rejected
@@ -29,6 +28,7 @@ from onefold.terms.errors import Suspended
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
+    from onefold.actuators import children
     from onefold.actuators.declare import Actuator
 
 P = ParamSpec("P")

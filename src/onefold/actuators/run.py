@@ -21,7 +21,6 @@ from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, TypeVar,
 
 from onefold.actuators.asking import UNSAID, all_said, answered, asking, event_class
 from onefold.actuators.calls import StepCall, WaitCall
-from onefold.actuators.children import REFUSED, Child, Children, beginning, outcome_of
 from onefold.actuators.database import Database
 from onefold.actuators.ending import told_as
 from onefold.actuators.outcomes import Approved, Expired, Rejected
@@ -48,6 +47,7 @@ from onefold.terms.typed import codec_of
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
+    from onefold.actuators.children import Child, Children
     from onefold.actuators.declare import Actuator
 
 P = ParamSpec("P")
@@ -235,6 +235,8 @@ class Run:
         detached: bool = False,
     ) -> Child[O]:
         """Another run, as soon as it is committed. It ends with this one, unless it is detached."""
+        from onefold.actuators.children import Child  # only who begins others pays for it
+
         run = await self._begin(actuator, input, key, detached=detached)
         ending = None if detached else self._ending(actuator, run, detached=False)
 
@@ -246,11 +248,15 @@ class Run:
         return Child(*shown, _step=self.step, _children=self._children(), _ending=wait)
 
     def _begin(self, actuator: Actuator[Any, Any], input: Any, key: str | None, *, detached: bool) -> StepCall:
+        from onefold.actuators.children import REFUSED, beginning
+
         begin = beginning(self._children(), actuator)
         acting = Acting(actuator.name, begin, read(begin), Retry(never=REFUSED))
         return Stepper(self._home, acting)(actuator.name, actuator.written(input).decode(), key, detached)
 
     def _ending(self, actuator: Actuator[Any, Any], run: str, *, detached: bool) -> WaitCall:
+        from onefold.actuators.children import outcome_of
+
         name = told_as(actuator.name, run)
         waiting = self._wait("event" if detached else "child", name, digest_of("child", name), outcome_of(actuator))
         found: WaitCall = waiting

@@ -8,12 +8,11 @@ Was wrong once: places in this process's memory. Two nodes let twice as many in,
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from onefold.actuators.carried import Place
 from onefold.actuators.declare import Actuator
 from onefold.actuators.ending import LIMIT
-from onefold.actuators.limiting import ADMIT, KIND, Admission, Asked, Left, LimitModule, key_of, limiting
 from onefold.actuators.words import Admit, Begins, Cancel
 from onefold.host.catalog import Catalog
 from onefold.host.core import Core
@@ -23,17 +22,30 @@ from onefold.terms.codec import canonical, digest
 from onefold.terms.ids import ActorId, delivered_id
 from onefold.terms.typed import codec_of
 
+if TYPE_CHECKING:
+    from onefold.actuators.limiting import LimitModule
+
 YES, NOTHING = codec_of(bool), codec_of(type(None))
 
 
 def limits_module(catalog: Catalog) -> list[LimitModule]:
-    """The module of all limits; none where no actuator has any."""
-    known = {name: one.limits for name, one in catalog.actuators.items() if one.limits is not None}
-    return [limiting(known)] if known else []
+    """The module of all limits; none where there is no actuator.
+
+    Was wrong once: none where no actuator has a limit. The last one was taken out of the code, and who waited for it waited
+    for ever.
+    """
+    if not catalog.actuators:
+        return []
+    from onefold.actuators.limiting import limiting
+
+    return [limiting({name: one.limits for name, one in catalog.actuators.items() if one.limits is not None})]
 
 
 def limit_ports(core: Core) -> dict[str, Port[Any, Any]]:
-    """The ports, by name. Both dedupe on the key that leaves."""
+    """The ports, by name; none where there is no actuator. Both dedupe on the key that leaves."""
+    if not core.catalog.actuators:
+        return {}
+    from onefold.actuators.limiting import ADMIT, KIND, Admission, Asked, Left, key_of
 
     async def limit(step: Step, place: Place) -> None:
         at = ActorId(KIND, None, key_of(place.program, place.group))
