@@ -238,7 +238,7 @@ class Fleet:
         return claims.judged(await self._owner(row), self.membership.standing.me, epoch)
 
     async def drain(self, name: str, *, caller: Caller) -> Done | HeldBy | Free | Contended:
-        """Deliver every letter that is due to an actor of this node. A stale owner consumes nothing."""
+        """Deliver every letter that is due to an actor of this node. A stale owner consumes nothing. Raises: BadArguments."""
         row, slot, at = self._named(name, caller)
         if at is None:
             raise BadArguments([Fault("name", "must be an actor's, like Room/room-7: boxes belong to actors", name)])

@@ -33,7 +33,7 @@ class Letterbox:
         self._open: dict[str, _Posts] = {}
 
     async def post(self, space: Space, row: Row, digest: bytes | None) -> bool:
-        """Commit it to its box; whether it was there already. Raises: KeyConflict, Busy, OutcomeUnknown."""
+        """Commit it to its box; whether it was there already. Raises: KeyConflict, Busy, Contended, OutcomeUnknown."""
         for _ in range(TRIES):
             try:
                 return await self._posted(space, Post(row, digest))

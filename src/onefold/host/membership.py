@@ -107,7 +107,7 @@ class Membership:
     # --- joining and leaving ------------------------------------------------------------------------
 
     async def join(self) -> None:
-        """A new life, and what nobody has. Raises: StoreUnavailable."""
+        """A new life, and what nobody has. Raises: LoadRefused where the store has other slots, StoreUnavailable."""
         sent = self.lease.boot()
         joined = await self.transact(
             joining(self.name, self._url, self.lease.ms, self._slots or SLOTS, strict=self._slots is not None),

@@ -151,7 +151,7 @@ class RunVerbs(StartVerbs):
     # --- telling ----------------------------------------------------------------------------
 
     async def run_send(self, run_id: str, event: str, body: Any, *, key: str | None = None, caller: Caller) -> Receipt:
-        """Send an event to a run. It is taken by a wait, or kept for one. Raises: NotFound, KeyConflict."""
+        """Send an event to a run. It is taken by a wait, or kept for one. Raises: NotFound, BadArguments, KeyConflict."""
         at = await self._actor(run_id, caller)
         if MARK in event:
             raise BadArguments(
