@@ -84,6 +84,13 @@ def test_a_sound_cell_keeps_them_from_strategies() -> None:
     assert seen.facts["Set"]
 
 
+def test_a_text_that_no_json_holds_is_no_event_of_a_cell() -> None:
+    seen = module_laws(Sound, events=[(Sound.write, {"line": "a\0"}), (Sound.write, {"line": "a"})])
+    assert seen.facts["Set"]
+    with pytest.raises(BadArguments, match="line"):
+        module_laws(Sound, events=[(Sound.write, {"line": 3})])
+
+
 def test_a_broken_cell_is_found_in_what_strategies_make_too() -> None:
     law, shape = BAD[0]
     lines = st.fixed_dictionaries({"line": st.text(max_size=3)})
