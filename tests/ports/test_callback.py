@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
+from contextlib import suppress
 from datetime import UTC
 
 import pytest
@@ -11,8 +13,10 @@ from standardwebhooks.webhooks import Webhook
 
 from onefold.actuators.carried import Callback
 from onefold.kernel.port import Port, Step
+from onefold.ports import webhook
 from onefold.ports.callback import callback_port, refusal
-from onefold.ports.webhook import key_of, signature
+from onefold.ports.notify import Memo, Unsent
+from onefold.ports.webhook import key_of, signature, webhook_way
 from onefold.terms.errors import PortFailed
 from onefold.terms.instant import moment
 from tests.ports.conftest import NOON, Web
@@ -71,6 +75,36 @@ async def test_what_was_taken_without_keys_is_not_posted_inside_once_there_are_k
     with pytest.raises(PortFailed, match="https://"):
         await calling(port, Callback(web.url, "run_1/0", Raw(b"{}")))
     assert web.posted == []
+
+
+async def test_an_address_that_answers_a_byte_at_a_time_is_let_go_of(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(webhook, "WHOLE_S", 0.2)
+    gone = asyncio.Event()
+
+    async def drip(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"HTTP/1.1 200 OK\r\nx-slow: ")
+        with suppress(OSError):
+            while not writer.is_closing():
+                writer.write(b"a")
+                await writer.drain()
+                await asyncio.sleep(0.01)
+        gone.set()
+
+    server = await asyncio.start_server(drip, "127.0.0.1", 0)
+    url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/x"
+    sign = signature((b"s" * 32,))
+    port = callback_port(sign, lambda: NOON, here=True)
+    memo = Memo("subject", "message", ())
+    async with asyncio.timeout(20):
+        with pytest.raises(PortFailed, match="TimeoutError"):
+            await calling(port, Callback(url, "run_1/0", Raw(b"{}")))
+        await gone.wait()
+        gone.clear()
+        with pytest.raises(Unsent, match="TimeoutError"):
+            await webhook_way(sign, lambda: NOON)(url, memo, None, "m1", moment(NOON))
+        await gone.wait()
+    server.close()
+    await server.wait_closed()
 
 
 def test_a_secret_written_as_libraries_write_it_is_the_one_they_read() -> None:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import ipaddress
+import socket
+import threading
 
 import pytest
 from hypothesis import given
@@ -140,3 +143,20 @@ async def test_a_name_of_this_machine_is_refused_after_its_look_up() -> None:
 def test_a_list_holds_exact_origins(item: str) -> None:
     with pytest.raises(LoadRefused, match="no exact origin"):
         origins_of([item], "egress")
+
+
+async def test_a_name_that_is_slow_to_look_up_keeps_no_step_from_its_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    free, found = threading.Event(), [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("93.184.216.34", 443))]
+
+    def slow(*_: object, **__: object) -> object:
+        free.wait(20)
+        return found
+
+    monkeypatch.setattr(socket, "getaddrinfo", slow)
+    looking = [asyncio.ensure_future(looked_up(f"n{n}.example.com", 443)) for n in range(64)]
+    try:
+        async with asyncio.timeout(10):
+            assert await asyncio.to_thread(lambda: "run") == "run"
+    finally:
+        free.set()
+    assert await asyncio.gather(*looking) == [["93.184.216.34"]] * 64

@@ -67,11 +67,15 @@ def history_of(state: State) -> dict[str, Any]:
 def state_of(history: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> State:
     """The run as it stood, going on. Raises: BadArguments for what `history_of` did not write."""
     entries = history.get("entries", [])
+    if not isinstance(entries, list):
+        raise BadArguments([Fault("history", "is none: its acts are a list")])
     if len(entries) != len(rows):
         raise BadArguments([Fault("history", f"is of {len(entries)} acts, and the journal has {len(rows)}")])
+    if not all(isinstance(each, Mapping) for each in (*entries, *rows)):
+        raise BadArguments([Fault("history", "is none: each of its acts is an object, and so is each row")])
     whole = []
     for entry, row in zip(entries, rows, strict=True):
-        shown = _SHOWN.get(entry.get("type", ""))
+        shown = _SHOWN.get(str(entry.get("type")))
         whole.append(entry if shown is None else {**entry, shown: row.get("result")})
     try:
         told = msgspec.json.decode(canonical({**history, "entries": whole}), type=Told)

@@ -2,13 +2,15 @@
 
 For: the port `run.ended`: once per end of a run under one `webhook-id`, again until the address answers with 2xx.
 Never: connects to an address that is not public on a caller's word; follows a redirect; reads what came back.
-Was wrong once: an address judged when it was given. Its name led elsewhere by the time the run had ended.
+Was wrong once: an address judged when it was given. Its name led elsewhere by the time the run had ended. And a limit of
+time for each byte alone: an address that answered one now and then held a connection for days.
 
 On a server without keys everybody is on this machine and has all rights: there a callback may go to this machine too.
 """
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
@@ -16,6 +18,7 @@ from urllib.parse import urlsplit
 from onefold.actuators.carried import Callback
 from onefold.actuators.ending import PORT
 from onefold.kernel.port import Port, Standing, Step
+from onefold.ports import webhook
 from onefold.ports.egress import MAX_URL, NotAllowed, Resolve, Target, address_of, is_public, looked_up, target_of
 from onefold.ports.webhook import LOCAL, TIMEOUT_S, message_id
 from onefold.terms.errors import PortFailed
@@ -69,13 +72,12 @@ def callback_port(
         }
         verify: Any = True if trust is None else trust
         try:  # no proxy, no netrc, no hop
-            async with httpx2.AsyncClient(
-                verify=verify, trust_env=False, follow_redirects=False, timeout=TIMEOUT_S
-            ) as http:
+            client = httpx2.AsyncClient(verify=verify, trust_env=False, follow_redirects=False, timeout=TIMEOUT_S)
+            async with asyncio.timeout(webhook.WHOLE_S), client as http:
                 asked = http.build_request("POST", url, content=written, headers=headers, extensions=more)
                 answer = await http.send(asked, stream=True)
                 await answer.aclose()
-        except httpx2.HTTPError as error:
+        except (httpx2.HTTPError, TimeoutError) as error:
             raise PortFailed(PORT, step.key, f"{shown}: {type(error).__name__}") from None
         if not answer.is_success:
             raise PortFailed(PORT, step.key, f"{shown}: the address answered {answer.status_code}")

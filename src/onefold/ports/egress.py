@@ -13,7 +13,9 @@ import ipaddress
 import re
 import socket
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import cache, partial
 from typing import Final, TypeAlias
 from urllib.parse import urlsplit
 
@@ -113,10 +115,17 @@ def is_public(address: str) -> bool:
     )
 
 
+@cache
+def _names() -> ThreadPoolExecutor:
+    """Threads of their own: a name whose server does not answer keeps one for half a minute, and steps run in the loop's."""
+    return ThreadPoolExecutor(8, thread_name_prefix="onefold-names")
+
+
 async def looked_up(host: str, port: int) -> Sequence[str]:
     """The addresses of a name, as the system gives them. Raises: NotAllowed when there are none."""
     try:
-        found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        asking = partial(socket.getaddrinfo, host, port, type=socket.SOCK_STREAM)
+        found = await asyncio.get_running_loop().run_in_executor(_names(), asking)
     except (OSError, UnicodeError):
         raise NotAllowed("its name cannot be looked up") from None
     return list(dict.fromkeys(str(entry[4][0]) for entry in found))

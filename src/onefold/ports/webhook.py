@@ -8,6 +8,7 @@ still counts, but nothing else does, redirects included.
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import binascii
 import hashlib
@@ -26,7 +27,8 @@ from onefold.terms.instant import down
 from onefold.terms.instant import text as written
 from onefold.terms.typed import Codec, codec_of
 
-TIMEOUT_S = 20.0
+TIMEOUT_S = 20.0  # for each part of an exchange
+WHOLE_S = 60.0  # for all of it: who answers a byte at a time holds a connection no longer
 WRITTEN = b"whsec_"
 LOCAL = ("localhost", "127.0.0.1", "::1")
 
@@ -114,9 +116,14 @@ async def _posted(
         "webhook-signature": sign(message_id, seconds, body),
     }
     try:
-        async with httpx2.AsyncClient(timeout=TIMEOUT_S, follow_redirects=False) as http:
-            answer = await http.post(url, content=body, headers=headers)
-    except httpx2.HTTPError as error:
+        client = httpx2.AsyncClient(timeout=TIMEOUT_S, follow_redirects=False)
+        async with (
+            asyncio.timeout(WHOLE_S),
+            client as http,
+            http.stream("POST", url, content=body, headers=headers) as answer,
+        ):
+            pass  # what came back is not read
+    except (httpx2.HTTPError, TimeoutError) as error:
         return type(error).__name__
     return None if answer.is_success else f"the address answered {answer.status_code}"
 
