@@ -99,6 +99,24 @@ async def test_the_sql_makes_all_of_it_again(space: AuthorSpace, postgres: str, 
         assert conn.execute("insert into people(name) values('Eve') returning id").fetchall() == [(3,)]
 
 
+async def test_a_column_with_the_name_that_a_question_uses_is_a_column(tmp_path: Path) -> None:
+    url = fresh_database()
+    world = PostgresWorld(url)
+    space = await world.open("main", [SCHEMA])
+    await space.author_migrate(["create table t(t text, r int, page text)"])
+
+    await step(space, lambda tx: tx.execute("insert into t values('x', 1, 'y')"))
+    for sql in (False, True):
+        await space.author_export(str(tmp_path / f"out-{sql}"), sql=sql)
+    rows = await space.author_rows("t", limit=10, after=None)
+    await world.close()
+    conn = apsw.Connection(str(tmp_path / "out-False"))
+    assert conn.execute("select * from t").fetchall() == [("x", 1, "y")]
+    conn.close()
+    assert "INSERT INTO t (t, r, page) VALUES ('x', '1', 'y');" in (tmp_path / "out-True").read_text()
+    assert rows[1] == [("x", 1, "y")]
+
+
 async def test_the_rows_as_a_sqlite_file(space: AuthorSpace, tmp_path: Path) -> None:
     await step(space, fill)
     await space.author_export(str(tmp_path / "out.sqlite"), sql=False)

@@ -3,7 +3,7 @@
 For: what a person takes along, as it was at one instant, read as the role that owns it.
 Never: keeps more than a page of rows; names the schema in the text, so that it can be read into any.
 Was wrong once: rows by the pages that people look at, each in a transaction of its own. A refund stood in one table of
-the export and not in the other.
+the export and not in the other. And `row_to_json(t)`: of a table with a column `t` that is the column.
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ async def write_sqlite(wire: Wire, home: Home, into: str) -> None:
                 names, kinds = [str(c) for c in columns[0::2]], [int(c) for c in columns[1::2]]
                 await asyncio.to_thread(made.table, table, list(zip(names, map(_affinity, kinds), strict=True)), key)
                 types = list(zip(names, kinds, strict=True))
-                async for lines in reading.lines(f"select row_to_json(t)::text from only {name} t"):
+                async for lines in reading.lines(f"select row_to_json(t.*)::text from only {name} t"):
                     rows = [[shown(cell) for cell in row.values()] for row in rows_of(lines, types)]
                     await asyncio.to_thread(made.rows, table, rows)
         await asyncio.to_thread(made.commit)
