@@ -143,7 +143,7 @@ class FakeHost(FakeReflexes):
             raise NotFound("run", run_id)
         return run
 
-    async def receipt(self, run_id: str, *, wait_ms: int = 0, caller: Caller) -> Receipt:
+    async def receipt(self, run_id: str, *, wait_ms: int = 0, seen: Any = None, caller: Caller) -> Receipt:
         run = self._run(run_id, caller)
         if wait_ms and run.receipt.status in ("running", "waiting"):
             self.waiting += 1

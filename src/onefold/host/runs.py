@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
@@ -22,7 +22,7 @@ from msgspec import Raw, structs
 from onefold.actuators.ending import MARK
 from onefold.actuators.history import history_of
 from onefold.actuators.journal import rows
-from onefold.actuators.receipt import Picture, Receipt, Trouble, picture, receipt_of
+from onefold.actuators.receipt import Picture, Receipt, Trouble, WaitShown, picture, receipt_of
 from onefold.actuators.state import Journal, State
 from onefold.actuators.tables import RUN
 from onefold.actuators.words import Cancel, Reopen, Sent
@@ -83,13 +83,14 @@ class RunVerbs(StartVerbs):
 
     # --- looking ----------------------------------------------------------------------------
 
-    async def receipt(self, run_id: str, *, wait_ms: int = 0, caller: Caller) -> Receipt:
+    async def receipt(self, run_id: str, *, wait_ms: int = 0, seen: Receipt | None = None, caller: Caller) -> Receipt:
         """The run as it is, or as it is once it ended or came to rest, at most `wait_ms` later.
 
-        A run that already rests is waited for until it goes on and rests again. Raises: NotFound.
+        A run that already rests is waited for until it goes on and rests again. seen: what whoever asks was shown before; a
+        run that rests otherwise than it did then has gone on. Raises: NotFound.
         """
         at = await self._actor(run_id, caller)
-        shown = await (self._rest(at, wait_ms) if wait_ms > 0 else self._picture(at))
+        shown = await (self._rest(at, wait_ms, seen) if wait_ms > 0 else self._picture(at))
         return receipt_of(await self._core.whole(at, shown))
 
     async def ended(self, run_id: str, *, caller: Caller) -> Picture:
@@ -256,22 +257,27 @@ class RunVerbs(StartVerbs):
                 shown = structs.replace(shown, status="parked", trouble=cause)
         return shown, resident.durable_seq
 
-    async def _rest(self, at: ActorId, wait_ms: int) -> Picture:
-        """Until the run ended, or went on and rested at something longer than what is left of the wait."""
+    async def _rest(self, at: ActorId, wait_ms: int, seen: Receipt | None) -> Picture:
+        """Until the run ended, or went on and rested at something longer than what is left of the wait.
+
+        Was wrong once: only a look that saw it running counted as going on. From another node it slept at one look and asked
+        at the next, and whoever waited for it waited in vain.
+        """
         loop = asyncio.get_running_loop()
         deadline = loop.time() + wait_ms / 1000
-        rested_before = True
+        before = None if seen is None else _resting(seen.status, seen.waits)
         while True:
             with self._hearing(at) as changed:
-                shown, seen = await self._look(at)
-                rested_before = rested_before and shown.status == "waiting"
+                shown, newest = await self._look(at)
+                resting = _resting(shown.status, shown.waits)
+                before = resting if before is None or not resting else before
                 left = deadline - loop.time()
-                stays = shown.status == "waiting" and not rested_before and not self._soon(shown, left)
+                stays = resting not in ((), before) and not self._soon(shown, left)
                 if shown.status in RESTED or left <= 0 or stays:
                     return shown
                 try:
                     async with asyncio.timeout(left):  # not wait_for: it would look away for one turn of the loop
-                        await self._changed(at, seen, changed)
+                        await self._changed(at, newest, changed)
                 except TimeoutError:
                     return shown
 
@@ -336,3 +342,8 @@ def _rows(state: State) -> list[JournalRow]:
         JournalRow(seq, row.path, row.step, row.kind, row.attempt, moment(row.at), row.result, row.error)
         for seq, row in enumerate(rows(state), 1)
     ]
+
+
+def _resting(status: str, waits: Sequence[WaitShown]) -> tuple[tuple[str, str, int], ...]:
+    """What a run rests at, to be told apart from what it rests at later; nothing while it goes on."""
+    return tuple((wait.kind, wait.name, wait.since) for wait in waits) if status == "waiting" else ()

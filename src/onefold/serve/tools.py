@@ -59,7 +59,7 @@ class Tools:
         receipt = started.receipt
         picture = receipt.to_json()
         if worth_waiting(picture, wait_ms, self.host.clock.now()):
-            wait = self.host.receipt(receipt.run_id, wait_ms=wait_ms, caller=ask.caller)
+            wait = self.host.receipt(receipt.run_id, wait_ms=wait_ms, seen=receipt, caller=ask.caller)
             latest = await self._waits.on(wait, ask.receive)
             picture = picture if latest is None else latest.to_json()
         return called(picture, ask.base, replayed=started.replayed)

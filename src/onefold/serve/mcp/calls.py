@@ -129,15 +129,15 @@ class Calls:
         if request.tasks and long_wait == "task":
             return task_of(receipt)
         if worth_waiting(receipt, HELD_S * 1000, self.host.clock.now()):
-            receipt = await self._wait(receipt["run_id"], HELD_S, request)
+            receipt = await self._wait(receipt["run_id"], HELD_S, request, started.receipt)
         if request.tasks and long_wait == "auto" and receipt["status"] in GOING and self._soon(receipt):
             return task_of(receipt)
         return telling.called(receipt)
 
-    async def _wait(self, run_id: str, seconds: int, request: Request) -> dict[str, Any]:
+    async def _wait(self, run_id: str, seconds: int, request: Request, seen: Any = None) -> dict[str, Any]:
         latest = None
         if seconds:
-            looking = self.host.receipt(run_id, wait_ms=seconds * 1000, caller=request.caller)
+            looking = self.host.receipt(run_id, wait_ms=seconds * 1000, seen=seen, caller=request.caller)
             latest = await self._waits.on(looking, request.receive)
         if latest is None:
             latest = await self.host.receipt(run_id, wait_ms=0, caller=request.caller)
