@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import onefold
-from onefold.cell import UNSET, Absent, Evicted, Resident, Spawned, Turn
+from onefold.cell import UNSET, Absent, Borrow, Custody, Evicted, Resident, Spawned, Turn
 from onefold.terms.errors import (
     BadArguments,
     Contended,
@@ -287,6 +287,22 @@ async def test_custody_is_taken_in_turns(app: onefold.App) -> None:
 
     await asyncio.gather(*(alone(n) for n in range(6)))
     assert (await app.cell(Room, "room-7").read()).visits == 6
+
+
+async def test_handles_are_annotated_by_the_names_of_their_room(app: onefold.App) -> None:
+    async def greeted(room: Borrow[Room]) -> str:
+        return await room.turn(Room.greet)("a")
+
+    async def ended(room: Custody[Room]) -> None:
+        await room.hibernate()
+
+    async with app.open(Room, "room-7") as room:
+        assert await greeted(room) == "hello a"
+        await ended(room)
+    assert isinstance(app.cell(Room, "room-7"), Borrow)
+    assert not isinstance(app.cell(Room, "room-7"), Custody)
+    with pytest.raises(AttributeError, match="Borow"):
+        _ = onefold.cell.Borow  # type: ignore[attr-defined] # that is the case
 
 
 async def test_only_the_owner_may_hibernate(app: onefold.App) -> None:
