@@ -22,7 +22,7 @@ run: $(RUN_READY)   ## the example: a refund tool on SQLite, beside a payment pr
 	@exec $(BIN)/python build_support/run_example.py
 
 test: $(DEV_READY) $(NODE_READY) $(CHARTS_READY)    ## all tests but those that need root
-	$(BIN)/python -m pytest -q -m "not needs_root" tests
+	@sh build_support/tests.sh
 
 test-root: $(DEV_READY)     ## the tests that need root: a full disk, a power cut
 	$(BIN)/python -m pytest -q -m needs_root tests

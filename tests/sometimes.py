@@ -50,6 +50,8 @@ STATES: Mapping[str, str] = {
     "waits for code": "an actor was left alone, since its facts are of newer code",
 }
 COUNTS: Counter[str] = Counter()
+BESIDE = ("cli", "example", "fleet", "simulation")
+"""Folders that `make test` runs in a run of their own, beside the one that is judged."""
 ERRORS: Mapping[type[BaseException], str] = {
     KeyConflict: "conflict",
     Busy: "busy",
@@ -157,7 +159,9 @@ class Sometimes:
     def pytest_sessionstart(self, session: pytest.Session) -> None:
         config = session.config
         asked = [(config.invocation_params.dir / arg.split("::")[0]).resolve() for arg in config.args]
-        chosen = any(config.getoption(name, None) for name in ("keyword", "lf", "deselect", "ignore", "collectonly"))
+        chosen = any(config.getoption(name, None) for name in ("keyword", "lf", "deselect", "collectonly"))
+        left_out = {(config.invocation_params.dir / each).resolve() for each in config.getoption("ignore", None) or ()}
+        chosen = chosen or not left_out <= {self.root / each for each in BESIDE}
         marks = config.getoption("markexpr", "") in ("", "not needs_root")
         self.full = asked == [self.root] and not any("::" in arg for arg in config.args) and marks and not chosen
         if self.looker is not None:

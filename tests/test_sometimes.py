@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from tests.sometimes import BESIDE
 
 CONFTEST = """
 from collections import Counter
@@ -64,10 +67,21 @@ def test_a_run_that_missed_a_state_fails_and_names_it(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "choice", [("-k", "two"), ("test_it.py",), ("test_it.py::test_two",), (".", "--deselect", "x")]
+    "choice", [("-k", "two"), ("test_it.py",), ("test_it.py::test_two",), (".", "--deselect", "x"), (".", "--ignore=y")]
 )
 def test_a_run_of_some_tests_is_not_judged(tmp_path: Path, choice: tuple[str, ...]) -> None:
     done = run(tmp_path, *choice, retries=0)
 
     assert done.returncode == 0, done.stdout
     assert "never reached" not in done.stdout
+
+
+def test_a_run_beside_another_is_judged_for_all_that_the_other_has_not(tmp_path: Path) -> None:
+    script = (Path(__file__).parents[1] / "build_support" / "tests.sh").read_text(encoding="utf-8")
+    apart = re.search(r'^apart="(.+)"$', script, re.MULTILINE)
+    assert apart
+    assert apart[1].split() == [f"tests/{name}" for name in BESIDE]
+
+    done = run(tmp_path, ".", *(f"--ignore={name}" for name in BESIDE), retries=0)
+    assert done.returncode == 1
+    assert "VACUOUS: never reached: retry" in done.stdout
