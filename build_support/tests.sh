@@ -3,7 +3,7 @@
 # processes leaves a core free for the rest. The second run's report follows the first's. Ends 0 when both did.
 set -u
 python=.venv/bin/python
-apart="tests/cli tests/example tests/fleet tests/simulation"
+apart="tests/cli tests/example tests/fleet"
 log=$(mktemp)
 # shellcheck disable=SC2086  # a list of folders
 $python -m pytest -q -m "not needs_root" $apart >"$log" 2>&1 &

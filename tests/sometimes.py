@@ -50,7 +50,7 @@ STATES: Mapping[str, str] = {
     "waits for code": "an actor was left alone, since its facts are of newer code",
 }
 COUNTS: Counter[str] = Counter()
-BESIDE = ("cli", "example", "fleet", "simulation")
+BESIDE = ("cli", "example", "fleet")
 """Folders that `make test` runs in a run of their own, beside the one that is judged."""
 ERRORS: Mapping[type[BaseException], str] = {
     KeyConflict: "conflict",

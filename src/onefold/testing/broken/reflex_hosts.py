@@ -83,7 +83,7 @@ BROKEN_REFLEX_HOSTS: tuple[BrokenReflexHost, ...] = (
     BrokenReflexHost(
         "shows everybody's rows",
         "test_nobody_sees_anothers_rows_and_an_operator_sees_all",
-        {"onefold.host.reflexes._whose": _everybodys},
+        {"onefold.host.caller.Caller.whose": property(_everybodys)},
     ),
     BrokenReflexHost(
         "delivers under another key each time",
