@@ -45,7 +45,9 @@ def test_only_what_is_not_pure_is_found(module: str) -> None:
         "Module('m', initial=0, key=str, decide=decide, snapshot=len)\n"
     )
     found = {names[finding.line - 4] for finding in check([Source("file.py", text.encode())])}
-    assert found == set(MODULES[module].split())
+    assert found == {
+        name for name in MODULES[module].split() if name in names
+    }  # some are another module's in a newer Python
 
 
 def test_that_is_most_of_it() -> None:

@@ -162,7 +162,14 @@ def test_a_syntax_that_only_the_interpreter_refuses_is_told_by_its_line(interpre
     assert stopped.told["line"] >= 3
 
 
-def test_what_only_the_interpreter_finds_too_deep_is_told_by_its_line(interpreter: Interpreter) -> None:
-    stopped = run(interpreter, "x = 1\n\ny = " + "lambda: " * 1_500 + "1")
+@pytest.mark.parametrize(
+    "deep", ["lambda: " * 190 + "1", "-" * 190 + "1", "[" * 190 + "]" * 190, "1 if x else " * 190 + "1"]
+)
+def test_the_interpreter_takes_whatever_is_not_nested_too_deeply(interpreter: Interpreter, deep: str) -> None:
+    assert run(interpreter, f"x = 1\n\ny = {deep}\nx") == Ran(1, 3)
+
+
+def test_what_is_too_deep_is_told_by_its_line_before_anything_runs(interpreter: Interpreter) -> None:
+    stopped = run(interpreter, "x = 1\n\ny = " + "lambda: " * 400 + "1")
     assert isinstance(stopped, Stopped)
-    assert (stopped.kind, stopped.told["line"], stopped.ran, stopped.of) == ("parse", 3, 1, 2)
+    assert (stopped.kind, stopped.told["line"], stopped.ran, stopped.of) == ("parse", 3, 0, 0)

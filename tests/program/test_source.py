@@ -95,6 +95,7 @@ def test_statements_are_cut_where_they_stand() -> None:
         ("(" * 5_000, 1),
         ("-" * 16_000 + "1", 1),
         ("x" + ".y" * 8_000, 1),
+        ("x = 1\nx" + ".y" * LIMITS.nesting, 2),
         ("[" * 90 + "]" * 90 + "\nx = (", 2),
     ],
     ids=[
@@ -108,6 +109,7 @@ def test_statements_are_cut_where_they_stand() -> None:
         "brackets",
         "minus",
         "attributes",
+        "a few too many",
         "both",
     ],
 )
@@ -116,6 +118,11 @@ def test_what_is_no_program_is_told_by_its_line(source: str, line: int) -> None:
     assert isinstance(stopped, Stopped)
     assert (stopped.kind, stopped.told["line"], stopped.ran) == ("parse", line, 0)
     assert stopped.told["message"]
+
+
+@pytest.mark.parametrize("deep", ["x = 1\nx" + ".y" * 190, "x = " + "-" * 190 + "1", "x = " + "+".join("1" * 190)])
+def test_what_is_nested_less_is_read_whichever_python_it_is(deep: str) -> None:
+    assert isinstance(read(deep, SCOPE, LIMITS), Statements)
 
 
 def test_a_name_that_nobody_defines_is_found_before_anything_runs() -> None:

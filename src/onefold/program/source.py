@@ -17,6 +17,8 @@ from onefold.terms.ids import nearest
 
 _BUILTINS = frozenset(name for name in dir(builtins) if not name.startswith("_"))
 
+TOO_DEEP = "it is nested too deeply"
+
 
 def read(source: str, scope: Scope, limits: Limits) -> Program | Stopped:
     """What a text is. Pure: the same text and scope, the same answer."""
@@ -29,20 +31,20 @@ def read(source: str, scope: Scope, limits: Limits) -> Program | Stopped:
     except ValueError as wrong:  # a NUL, half of a surrogate pair
         return _unread(1, str(wrong))
     except (RecursionError, MemoryError):
-        return _unread(1, "it is nested too deeply")
+        return _unread(1, TOO_DEEP)
     if not tree.body:
         return _unread(1, "it is empty")
-    try:
-        # Only an escape or the character itself writes half of a pair; most programs have neither.
-        half = None if source.isascii() and "\\" not in source else next(_halves(tree), None)
-        if half is not None:
-            return _unread(half, "a text holds half of a surrogate pair")
-        one = _one_call(tree, scope)
-        if one is not None:  # a call of the scope with literals calls no other name
-            return one
-        unknown = next(_strange(tree, scope), None)
-    except RecursionError:
-        return _unread(1, "it is nested too deeply")
+    deep = _beyond(tree, limits.nesting)
+    if deep is not None:
+        return _unread(deep, TOO_DEEP)
+    # Only an escape or the character itself writes half of a pair; most programs have neither.
+    half = None if source.isascii() and "\\" not in source else next(_halves(tree), None)
+    if half is not None:
+        return _unread(half, "a text holds half of a surrogate pair")
+    one = _one_call(tree, scope)
+    if one is not None:  # a call of the scope with literals calls no other name
+        return one
+    unknown = next(_strange(tree, scope), None)
     if unknown is not None:
         return Stopped("call", {"name": unknown, "nearest": nearest(unknown, list(scope))}, 0, len(tree.body))
     return _statements(source, tree)
@@ -50,6 +52,18 @@ def read(source: str, scope: Scope, limits: Limits) -> Program | Stopped:
 
 def _unread(line: int, message: str) -> Stopped:
     return Stopped("parse", {"line": line, "message": message.rstrip(".")}, 0, 0)
+
+
+def _beyond(tree: ast.Module, most: int) -> int | None:
+    """The line where it is nested deeper than `most` levels, read level by level."""
+    line = 1
+    level: list[ast.AST] = [tree]
+    for _ in range(most):
+        level = [inner for node in level for inner in ast.iter_child_nodes(node)]
+        if not level:
+            return None
+        line = next((node.lineno for node in level if isinstance(node, ast.expr | ast.stmt)), line)
+    return line
 
 
 def _one_call(tree: ast.Module, scope: Scope) -> OneCall | None:

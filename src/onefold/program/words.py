@@ -20,6 +20,7 @@ class Limits:
     """How much one turn may use. All but `seconds` are verdicts: the same program meets them everywhere."""
 
     source_bytes: int = 16_384  # read by a parser of ours; a program of a person or a model has some hundred
+    nesting: int = 200  # of its tree: how deep a parser goes is up to the Python of the node, and a verdict is not
     cost: int = 200  # the sum of what its calls cost; a method costs 1 unless it says otherwise
     memory_bytes: int = 16 << 20
     depth: int = 100  # calls within calls
