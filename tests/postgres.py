@@ -49,8 +49,12 @@ class Server:
         told = json.dumps(SETTINGS | dict(settings or {}))
         guard = Path(__file__).with_name("postgres_guard.py")
         line = [sys.executable, str(guard), str(self._folder), installed.submodule_search_locations[0], told]
-        with (self._folder / LOCK).open("wb") as lock:
+        unnamed = (
+            self._folder / "lock"
+        )  # it has its name once it is held: a sweep beside this one takes what nobody holds
+        with unnamed.open("wb") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
+            unnamed.rename(self._folder / LOCK)
             self._guard = subprocess.Popen(
                 line,
                 stdin=subprocess.PIPE,

@@ -8,16 +8,20 @@ import signal
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import psycopg
 import pytest
 
-from tests.postgres import GIVEN, Databases, Server, at, fresh_database
+from tests.postgres import GIVEN, Databases, Server, at, fresh_database, in_memory
 
 SESSION = """
 import sys
+from pathlib import Path
+from tests import postgres
 from tests.postgres import DATABASES, fresh_database
+postgres.in_memory = lambda: Path(sys.argv[1])
 sys.stdout.write(f"{fresh_database()} {DATABASES._server._folder} {DATABASES._server._guard.pid}\\n")
 sys.stdout.flush()
 sys.stdin.read()
@@ -44,12 +48,12 @@ def ended(pid: int) -> bool:
 
 
 class Session:
-    """Another session of tests, in a process of its own."""
+    """Another session of tests, in a process of its own, over a place that no third one sweeps."""
 
-    def __init__(self) -> None:
+    def __init__(self, place: Path) -> None:
         environ = {name: value for name, value in os.environ.items() if name != GIVEN}
         root = Path(__file__).resolve().parents[1]
-        line = [sys.executable, "-c", SESSION]
+        line = [sys.executable, "-c", SESSION, str(place)]
         environ["PYTHONPATH"] = f"{root / 'src'}:{root}"
         self.process = subprocess.Popen(
             line, env=environ, cwd=root, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
@@ -71,6 +75,15 @@ class Session:
 
     def server(self) -> int:
         return int((self.folder / "data/postmaster.pid").read_text().split()[0])
+
+
+@pytest.fixture
+def apart() -> Iterator[Path]:
+    """A place of this test alone: a session of tests beside this one starts servers too, and sweeps as it does."""
+    with tempfile.TemporaryDirectory(dir=in_memory()) as folder:
+        place = Path(folder)
+        place.chmod(0o755)  # a server is another user's where this one is root
+        yield place
 
 
 def alive(pid: int) -> bool:
@@ -117,8 +130,8 @@ def test_another_database_of_one_server(url: str, other: str) -> None:
     assert at(url, "y") == other
 
 
-def test_two_sessions_beside_each_other_have_a_server_each_and_leave_none() -> None:
-    one, two = Session(), Session()
+def test_two_sessions_beside_each_other_have_a_server_each_and_leave_none(apart: Path) -> None:
+    one, two = Session(apart), Session(apart)
     assert one.folder != two.folder
     for session in (one, two):
         with psycopg.connect(session.url) as conn:
@@ -132,8 +145,8 @@ def test_two_sessions_beside_each_other_have_a_server_each_and_leave_none() -> N
     assert not two.folder.exists()
 
 
-def test_a_session_that_is_killed_leaves_nothing_running() -> None:
-    session = Session()
+def test_a_session_that_is_killed_leaves_nothing_running(apart: Path) -> None:
+    session = Session(apart)
     server = session.server()
     session.kill()
     assert ended(session.guard)
@@ -141,13 +154,13 @@ def test_a_session_that_is_killed_leaves_nothing_running() -> None:
     assert not session.folder.exists()
 
 
-def test_what_a_killed_guard_left_is_ended_by_who_comes_next() -> None:
-    session = Session()
+def test_what_a_killed_guard_left_is_ended_by_who_comes_next(apart: Path) -> None:
+    session = Session(apart)
     server = session.server()
     os.kill(session.guard, signal.SIGKILL)
     session.kill()
     assert alive(server)
-    Session().end()
+    Session(apart).end()
     assert not alive(server)
     assert not session.folder.exists()
 
@@ -168,8 +181,7 @@ def test_a_server_of_ones_own_is_stopped_and_started_and_keeps_what_it_acknowled
                 assert conn.execute("select count(*) from kept").fetchone() == (number,)
 
 
-def test_a_server_that_cannot_come_up_says_why_and_leaves_nothing() -> None:
-    before = set(Path(tempfile.gettempdir()).glob("onefold-pg-*"))
+def test_a_server_that_cannot_come_up_says_why_and_leaves_nothing(apart: Path) -> None:
     with pytest.raises(RuntimeError, match="invalid value for parameter"):
-        Server({"shared_buffers": "much"})
-    assert not set(Path(tempfile.gettempdir()).glob("onefold-pg-*")) - before
+        Server({"shared_buffers": "much"}, place=apart)
+    assert list(apart.iterdir()) == []

@@ -129,7 +129,7 @@ async def test_suspended_unwinds_the_thread_and_its_finally_blocks() -> None:
     assert world.state.status == "waiting"
     for thread in threading.enumerate():
         if thread.name == "run run_1":
-            thread.join(5)  # it has told its end, and is about to be gone
+            thread.join(60)  # it has told its end, and is about to be gone
             assert not thread.is_alive()
     await world.play()
     assert world.result == "done"
@@ -140,7 +140,7 @@ async def test_a_run_cancelled_while_its_thread_is_at_work_ends_quietly() -> Non
 
     def main(run: plain.Run) -> str:
         host.call_soon_threadsafe(world.cancel)
-        going.wait(5)
+        going.wait(60)
         with pytest.raises(Suspended):
             run.sleep("1 s")
         SEEN.append("seen")
@@ -281,7 +281,7 @@ async def test_a_drained_pass_leaves_its_thread_suspended() -> None:
         await passing
     for thread in threading.enumerate():
         if thread.name == "run run_1":
-            thread.join(5)
+            thread.join(60)
     assert SEEN == ["begun", "suspended"]
     assert not len(world.state.journal)
 

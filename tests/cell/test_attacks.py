@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -22,12 +22,13 @@ from onefold.terms.turns import OutOfTime, TurnFailed
 from onefold.testing import DurableApp
 from tests.cell.rooms import Room
 
-SECONDS = 0.3
+SECONDS, PATIENT = 0.3, 60.0  # of what nothing but time ends; and of all else, that no busy machine ends it first
 OWN_MB, WORKER_MB = 64, 128  # far above what either needs, far below what an attack wants
 MEMORY, OUTPUT = f"{LIMITS.memory_bytes} bytes of memory", f"{LIMITS.output_bytes} bytes of output"
 DEPTH, CALLS, SOURCE = "100 calls within calls", "200 for its calls", f"{LIMITS.source_bytes} bytes of source"
 NESTED = "it is nested too deeply|Source is too deeply nested|too many nested parentheses"
 TIME = "time"
+PRINTS = "printing for ever"  # what is printed is judged at the end, and nothing but time ends it
 EITHER = "time or memory"  # whichever ends first: the one is a fault, the other a verdict
 
 ATTACKS: list[tuple[str, str, str, str]] = [
@@ -99,7 +100,7 @@ ATTACKS: list[tuple[str, str, str, str]] = [
     ("one call too many", "greet('a')\n" * 201, "limit", CALLS),
     ("dear calls", "enter('a')\n" * 41, "limit", CALLS),
     # output
-    ("printing for ever", "while True:\n    print('x' * 1000)", "limit", OUTPUT),
+    (PRINTS, "while True:\n    print('x' * 1000)", "limit", OUTPUT),
     ("a long value", "'x' * 70_000", "limit", OUTPUT),
     ("the value of a method", "x = 'a' * 3 * 10**6\ngreet(x)", "limit", OUTPUT),
     ("a long repr", "repr([[0] * 1000] * 30)", "limit", OUTPUT),
@@ -160,12 +161,22 @@ IDS = [name for name, *_ in ATTACKS]
 
 @pytest.fixture(scope="module")
 def app() -> Iterator[DurableApp]:
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(cells, "LIMITS", replace(LIMITS, seconds=SECONDS))
-        with testing.open(Room) as app:
-            app.cell(Room, "lobby").spawn()
-            app.cell(Room, "lobby").turn(Room.greet)("before")
-            yield app
+    with testing.open(Room) as app:
+        app.cell(Room, "lobby").spawn()
+        app.cell(Room, "lobby").turn(Room.greet)("before")
+        yield app
+
+
+@pytest.fixture
+def timed(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
+    """Gives programs as much time as what they are to come to allows."""
+
+    def limited(kind: str) -> None:
+        seconds = SECONDS if kind in (TIME, EITHER) else 1.0 if kind == PRINTS else PATIENT
+        monkeypatch.setattr(cells, "LIMITS", replace(LIMITS, seconds=seconds))
+
+    limited("")
+    return limited
 
 
 def peak_mb(process: int | str) -> float:
@@ -203,13 +214,15 @@ def held(fault: Any, kind: str, told: str, source: str) -> None:
 
 @pytest.mark.parametrize("name, source, kind, told", ATTACKS, ids=IDS)
 def test_an_attack_stays_inside_its_budget_and_leaves_the_cell_as_it_was(
-    app: DurableApp, name: str, source: str, kind: str, told: str
+    app: DurableApp, timed: Callable[[str], None], name: str, source: str, kind: str, told: str
 ) -> None:
     lobby = app.cell(Room, "lobby")
     before, all_before = app.wait_for(record(app.awaited)), app.wait_for(rows(app.awaited))
     own = peak_mb("self")
+    timed(name if name == PRINTS else kind)
     with pytest.raises((TurnFailed, OutOfTime)) as fault:
         lobby.run(source)
+    timed("")
     held(fault.value, kind, told, source)
     assert app.wait_for(record(app.awaited)) == before
     if isinstance(fault.value, OutOfTime):
@@ -219,6 +232,7 @@ def test_an_attack_stays_inside_its_budget_and_leaves_the_cell_as_it_was(
     assert app.cell(Room, "lobby").run("x = 'still'\nx").value == "still"
 
 
+@pytest.mark.usefixtures("timed")
 @pytest.mark.parametrize("name, source, value", HARMLESS, ids=[name for name, *_ in HARMLESS])
 def test_what_only_looks_like_an_attack_is_a_turn(app: DurableApp, name: str, source: str, value: object) -> None:
     before = app.wait_for(record(app.awaited))
@@ -232,10 +246,11 @@ def test_what_only_looks_like_an_attack_is_a_turn(app: DurableApp, name: str, so
     ids=[each[0] for each in ATTACKS if each[2] not in (TIME, EITHER)],
 )
 def test_a_letter_that_attacks_is_not_taken_or_is_a_verdict_under_its_key(
-    app: DurableApp, name: str, source: str, kind: str, told: str
+    app: DurableApp, timed: Callable[[str], None], name: str, source: str, kind: str, told: str
 ) -> None:
     before, all_before = app.wait_for(record(app.awaited)), app.wait_for(rows(app.awaited))
     lobby = app.cell(Room, "lobby")
+    timed(name)
     try:
         lobby.post(source, key=name)
     except TurnFailed as refused:
@@ -253,8 +268,11 @@ def test_a_letter_that_attacks_is_not_taken_or_is_a_verdict_under_its_key(
     assert app.parked.list() == []
 
 
-def test_a_letter_that_runs_out_of_time_is_tried_again_and_then_parked(app: DurableApp) -> None:
+def test_a_letter_that_runs_out_of_time_is_tried_again_and_then_parked(
+    app: DurableApp, timed: Callable[[str], None]
+) -> None:
     lobby = app.cell(Room, "lobby")
+    timed(TIME)
     before = app.wait_for(record(app.awaited))
     lobby.post("while True:\n    greet\n", key="for ever")
     lobby.post("greet('x')\nspoil()", key="behind it")
@@ -265,13 +283,13 @@ def test_a_letter_that_runs_out_of_time_is_tried_again_and_then_parked(app: Dura
     app.parked.drop(item.id, reason="it never ends")
 
 
-async def test_over_http_an_attack_is_a_problem_and_the_cell_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cells, "LIMITS", replace(LIMITS, seconds=SECONDS))
+async def test_over_http_an_attack_is_a_problem_and_the_cell_as_it_was(timed: Callable[[str], None]) -> None:
     async with testing.open(Room) as app:
         await app.cell(Room, "lobby").spawn()
         transport = httpx2.ASGITransport(app=app)
         async with httpx2.AsyncClient(transport=transport, base_url="http://127.0.0.1:8600", timeout=60) as http:
             for name, source, kind, _ in [each for each in ATTACKS if each[0] != "half of a pair in one call"]:
+                timed(name if name == PRINTS else kind)
                 answer = await http.post("/cells/Room/lobby/turns", json={"program": source})
                 problem = answer.json()
                 if kind == TIME or (kind == EITHER and answer.status_code == 503):

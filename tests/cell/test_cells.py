@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import AsyncIterator
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import onefold
 from onefold.cell import UNSET, Absent, Borrow, Custody, Evicted, Resident, Spawned, Turn
+from onefold.program.monty import Interpreter
 from onefold.terms.errors import (
     BadArguments,
     Contended,
@@ -94,17 +97,35 @@ async def test_an_exception_that_cannot_say_what_it_is_is_a_verdict_too() -> Non
         assert await one.read() == Mumbler()
 
 
-async def test_programs_that_loop_keep_no_plain_function_from_its_thread(app: onefold.App) -> None:
-    rooms = [app.cell(Room, str(n)) for n in range(12)]
+async def test_programs_that_take_long_keep_no_plain_function_from_its_thread(
+    app: onefold.App, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rooms = [app.cell(Room, str(n)) for n in range(40)]  # more than a loop's own pool has threads
     for room in rooms:
         await room.spawn()
-    looping = [asyncio.ensure_future(room.run("while True: pass")) for room in rooms]
-    await asyncio.sleep(0.1)
-    await asyncio.wait_for(asyncio.to_thread(lambda: None), 1.5)
-    for each in looping:
-        each.cancel()
-    await asyncio.gather(*looping, return_exceptions=True)
-    assert await rooms[0].run("greet('a')\ngreet('b')") == Turn("", "hello b", 2)
+    begin, run, begun, ends = Interpreter.begin, Interpreter.run, 0, threading.Event()
+
+    def begins(interpreter: Interpreter, *given: Any) -> Any:
+        nonlocal begun
+        begun += 1
+        return begin(interpreter, *given)
+
+    def takes_long(interpreter: Interpreter, *given: Any) -> Any:
+        ends.wait()
+        return run(interpreter, *given)
+
+    monkeypatch.setattr(Interpreter, "begin", begins)
+    monkeypatch.setattr(Interpreter, "run", takes_long)
+    running = [asyncio.ensure_future(room.run("greet('a')\ngreet('b')")) for room in rooms]
+    try:
+        while begun < len(rooms):  # noqa: ASYNC110 - nobody is told that a program waits for a worker
+            await asyncio.sleep(0)
+        async with asyncio.timeout(60):
+            await asyncio.to_thread(lambda: None)
+        assert not any(each.done() for each in running)
+    finally:
+        ends.set()
+    assert await asyncio.gather(*running) == [Turn("", "hello b", 2)] * len(rooms)
 
 
 async def test_who_waits_for_custody_and_goes_away_takes_no_place(app: onefold.App) -> None:

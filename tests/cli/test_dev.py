@@ -86,7 +86,7 @@ def shell(tmp_path: Path) -> Iterator[Callable[..., Shell]]:
 
 def greeting(url: str, name: str, wait: int = 20) -> dict[str, Any]:
     headers = {"prefer": f"wait={wait}", "idempotency-key": name}
-    answer: dict[str, Any] = httpx2.post(f"{url}/tools/greet", json={"name": name}, headers=headers, timeout=30).json()
+    answer: dict[str, Any] = httpx2.post(f"{url}/tools/greet", json={"name": name}, headers=headers, timeout=60).json()
     return answer
 
 
@@ -108,7 +108,7 @@ def test_dev_reloads_on_a_change_and_loses_no_run(shell: Any, tmp_path: Path) ->
     dev.until("serves app on")
     assert greeting(url, "carla")["result"] == "good day carla"
     httpx2.post(f"{url}/runs/{waiting}/events/Go", json={})
-    ended = httpx2.get(f"{url}/runs/{waiting}", params={"wait": "20"}, timeout=30).json()
+    ended = httpx2.get(f"{url}/runs/{waiting}", params={"wait": "20"}, timeout=60).json()
     assert (ended["status"], ended["result"]) == ("done", "good day wait")
 
     dev.process.send_signal(signal.SIGINT)
@@ -161,7 +161,7 @@ def test_dev_starts_an_app_again_that_was_killed(shell: Any, tmp_path: Path) -> 
     (child,) = children(dev.process.pid)
     os.kill(child, signal.SIGKILL)
     dev.until("ended .signal 9.; starting it again")
-    httpx2.post(f"{url}/runs/{run}/events/Go", json={}, timeout=30)
+    httpx2.post(f"{url}/runs/{run}/events/Go", json={}, timeout=60)
     assert greeting(url, "wait")["result"] == "hello wait"
     assert greeting(url, "wait")["run_id"] == run
 

@@ -105,7 +105,7 @@ def routes(of: Fenced) -> dict[str, list[tuple[str, str, Any]]]:
 
 async def test_no_route_of_it_writes_a_row(fenced: Fenced) -> None:
     tried = routes(fenced)
-    async with httpx2.AsyncClient(base_url=fenced.node.url, timeout=30) as http:
+    async with httpx2.AsyncClient(base_url=fenced.node.url, timeout=60) as http:
         document = (await http.get("/openapi.json")).json()
         named = {f"{method} {path}" for path, one in document["paths"].items() for method in one if method != "get"}
         assert sorted(named - tried.keys() - NOT_OF_AN_ACTOR.keys()) == []
@@ -136,7 +136,7 @@ async def test_the_routes_above_do_write_where_nobody_took_its_names(fenced: Fen
 
     await fenced.node.part.membership.transact(body, "the end of a fence")
     silent = []
-    async with httpx2.AsyncClient(base_url=fenced.node.url, timeout=30) as http:
+    async with httpx2.AsyncClient(base_url=fenced.node.url, timeout=60) as http:
         for route, asked in routes(fenced).items():
             before = contents(fenced.store)
             fenced.believes()

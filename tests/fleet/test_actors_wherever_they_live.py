@@ -221,6 +221,6 @@ async def test_a_node_that_cannot_look_any_more_lets_its_lease_end(store: str, m
         with monkeypatch.context() as broken:
             broken.setattr(membership, "look", falls)
             membership.nudge()
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(60):
                 while (await a.host.ready())["ready"]:
                     await asyncio.wait((asyncio.ensure_future(asyncio.sleep(0.05)),))

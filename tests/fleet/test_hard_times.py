@@ -78,9 +78,11 @@ async def test_ko16_a_claimed_actor_falls_back_to_its_slot_when_its_lease_is_ove
     a, b = pair(fleet)
     key = a_key(a, "Room")
     await a.app.cell(Room, key).spawn()
-    assert isinstance(await b.app.fleet.claim(f"Room/{key}", lease="1 second"), Claimed)
+    claimed = await b.app.fleet.claim(f"Room/{key}", lease="1 hour")
+    assert isinstance(claimed, Claimed)
     assert await a.app.cell(Room, key).turn(Room.greet)("x") == "hello x 1"
     assert b.owns("Room", key)
+    assert isinstance(await b.app.fleet.renew(f"Room/{key}", epoch=claimed.epoch, lease="1 ms"), Claimed)
     await until(lambda: a.owns("Room", key) and not b.owns("Room", key))
     assert await b.app.cell(Room, key).turn(Room.greet)("y") == "hello y 2"
 

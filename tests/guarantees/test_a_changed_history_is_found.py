@@ -221,7 +221,7 @@ async def test_a_history_that_runs_in_a_circle_is_named_and_holds_nobody_up(
             stage.host.prune(module, "a", caller=caller),
             stage.host.fork(module, "a", "b", id="f1", caller=caller),
         ):
-            await asyncio.wait_for(asyncio.gather(act, return_exceptions=True), 10)
+            await asyncio.wait_for(asyncio.gather(act, return_exceptions=True), 60)
         for damaged in (
             stage.host.read(module, "a", caller=caller),
             stage.host.deliver(module, Deposit("d900", "a", 1), caller=caller),

@@ -124,7 +124,7 @@ async def test_a_kill_between_loses_nothing_and_a_repeat_has_the_same_id(stages:
     await stage.settle()
     killed = killing(stage, "after-send", hit=2)  # the last pass, then the callback
     stage.clock.step_to(stage.clock.now() + 3_660_000)
-    await asyncio.wait_for(killed.wait(), 20)
+    await asyncio.wait_for(killed.wait(), 60)
     assert len(web.posted) == 1
     await stage.let_die()
     stage.live_on()

@@ -157,7 +157,7 @@ async def test_who_sent_an_event_is_told_whatever_the_module_raises(
         stage.host.deliver(module, Deposit("d2", "a", 1), caller=caller),
         stage.host.deliver(module, Deposit("d3", "b", 1), caller=caller),
     ]
-    refused, *taken = await asyncio.wait_for(asyncio.gather(*sent, return_exceptions=True), 10)
+    refused, *taken = await asyncio.wait_for(asyncio.gather(*sent, return_exceptions=True), 60)
     assert isinstance(refused, DecideFailed)
     assert taken == [Accepted(1), Accepted(1)]
 

@@ -32,7 +32,7 @@ async def test_one_line_mounts_the_doors_of_facts_and_the_driver_runs_beside(tmp
             fact = {"kind": "signal", "name": "go", "payload": {"n": 1}}
             told = await client.post("/onefold/facts", json=fact)
             assert (told.status_code, told.json()["duplicate"]) == (202, False)
-            await asyncio.wait_for(done.wait(), 20)
+            await asyncio.wait_for(done.wait(), 60)
             page = (await client.get("/onefold/console/reflexes/greet")).text
             assert 'href="/onefold/console/reflex-runs/reflex_run_1"' in page
             assert (await client.get("/elsewhere")).text == "other"
@@ -61,6 +61,6 @@ async def test_a_slow_effect_keeps_no_fact_and_no_clock_of_others_waiting(tmp_pa
         await app.ingest(Signal("slow", {}))
         await asyncio.sleep(0)
         await app.ingest(Signal("go", {}))
-        await asyncio.wait_for(quick.wait(), 20)
+        await asyncio.wait_for(quick.wait(), 60)
         assert not slow.is_set()
         slow.set()

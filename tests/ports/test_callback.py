@@ -95,7 +95,7 @@ async def test_an_address_that_answers_a_byte_at_a_time_is_let_go_of(monkeypatch
     sign = signature((b"s" * 32,))
     port = callback_port(sign, lambda: NOON, here=True)
     memo = Memo("subject", "message", ())
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         with pytest.raises(PortFailed, match="TimeoutError"):
             await calling(port, Callback(url, "run_1/0", Raw(b"{}")))
         await gone.wait()

@@ -119,7 +119,7 @@ async def test_the_loop_goes_on_while_a_function_blocks() -> None:
 
     @select("blocks")
     def blocks(query: Query) -> list[dict[str, Any]]:
-        assert go_on.wait(10)
+        assert go_on.wait(60)
         return []
 
     asking = asyncio.ensure_future(rows(Selects([blocks]), {"name": "blocks"}))
@@ -134,7 +134,7 @@ async def test_a_selection_that_never_answers_is_left_and_may_be_tried_again() -
 
     @select("hangs", timeout="20ms")
     def hangs(query: Query) -> list[dict[str, Any]]:
-        let_go.wait(10)
+        let_go.wait(60)
         return []
 
     @select("waits", timeout="20ms")

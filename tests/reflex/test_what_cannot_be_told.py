@@ -31,7 +31,7 @@ async def test_an_exception_that_cannot_say_what_it_is_fails_its_own_task_only(a
 
     at.act.does = does
     engine = await fan_out(at, 1, retry_max=0)
-    await asyncio.wait_for(at.settle(engine), 10)
+    await asyncio.wait_for(at.settle(engine), 60)
     (task,) = await at.tasks()
     assert task["state"] == "failed"
     assert task["error"].startswith("Unsayable: it cannot say what it is")
@@ -43,7 +43,7 @@ async def test_an_output_that_is_no_json_is_told_of_and_its_task_is_done(at: At,
     circle.append(circle)
     at.act.does = lambda task, input: {"a circle": circle, "a giant": 10**5_000, "a stranger": object()}[output]
     engine = await fan_out(at, 1, retry_max=0)
-    await asyncio.wait_for(at.settle(engine), 10)
+    await asyncio.wait_for(at.settle(engine), 60)
     (task,) = await at.tasks()
     assert task["state"] == "done"
     assert "was not kept" in task["error"]

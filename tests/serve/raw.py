@@ -70,7 +70,7 @@ class Asgi:
             await asyncio.sleep(0)
 
     async def ended(self) -> Asgi:
-        await asyncio.wait_for(self._task, 10)
+        await asyncio.wait_for(self._task, 60)
         return self
 
     @property

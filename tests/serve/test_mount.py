@@ -62,11 +62,11 @@ class Life:
 
     async def step(self, phase: str) -> dict[str, Any]:
         await self.to.put({"type": f"lifespan.{phase}"})
-        told: dict[str, Any] = await asyncio.wait_for(self.said.get(), 5)
+        told: dict[str, Any] = await asyncio.wait_for(self.said.get(), 60)
         return told
 
     async def end(self) -> None:
-        await asyncio.wait_for(self.task, 5)
+        await asyncio.wait_for(self.task, 60)
 
 
 @contextlib.asynccontextmanager

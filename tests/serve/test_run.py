@@ -36,7 +36,7 @@ async def served(app: Any, grace_ms: int = 2000) -> AsyncIterator[Address]:
     finally:
         if not serving.done():
             os.kill(os.getpid(), signal.SIGTERM)
-        await asyncio.wait_for(serving, 10)
+        await asyncio.wait_for(serving, 60)
 
 
 @pytest.fixture
@@ -55,7 +55,7 @@ async def exchange(address: Address, *pieces: bytes) -> bytes:
             await writer.drain()
     told = b""
     with contextlib.suppress(ConnectionError):
-        told = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), 10)
+        told = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), 60)
     writer.close()
     with contextlib.suppress(ConnectionError):
         await writer.wait_closed()

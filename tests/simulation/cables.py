@@ -26,9 +26,9 @@ def database(url: str) -> tuple[tuple[str, int] | str, str]:
 
 
 class Cable:
-    """`to`: (host, port), or a path. `port`: where it begins, at the address `at`."""
+    """`to`: (host, port), or a path; None, nowhere yet. `port`: where it begins, at the address `at`."""
 
-    def __init__(self, to: tuple[str, int] | str, at: str = "127.0.0.1") -> None:
+    def __init__(self, to: tuple[str, int] | str | None, at: str = "127.0.0.1") -> None:
         self.at = at
         self.port = 0
         self.swallowed = 0
@@ -51,6 +51,10 @@ class Cable:
         self._loop.call_soon_threadsafe(self._loop.stop)
         await asyncio.to_thread(self._thread.join)
         self._loop.close()
+
+    def leads_to(self, host: str, port: int) -> None:
+        """From now on. Whoever came before was turned away."""
+        self._to = host, port
 
     # --- what befalls it --------------------------------------------------------------------------
 
@@ -112,7 +116,7 @@ class Cable:
         self._swallows = nothing
 
     async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        if not self._whole:
+        if not self._whole or self._to is None:
             writer.transport.abort()
             return
         path = self._to if isinstance(self._to, str) else None

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import signal
-import socket
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
@@ -104,7 +103,6 @@ class Fleet:
         *,
         target: Path = TARGET,
         store: str | None = None,
-        listen: int = 0,
         advertise: str | None = None,
         twins: Sequence[str] = (),
         at: str = "127.0.0.1",
@@ -113,7 +111,7 @@ class Fleet:
         """Start one, and wait until it serves. `at`: the address it listens on."""
         place = self.place(name)
         place.mkdir(exist_ok=True)
-        line = ["serve", str(target), "--store", store or self.store, "--node", name, "--listen", f"{at}:{listen}"]
+        line = ["serve", str(target), "--store", store or self.store, "--node", name, "--listen", f"{at}:0"]
         line += ["--advertise", advertise] if advertise is not None else []
         told = {
             "ONEFOLD_SECRET": SECRET,
@@ -137,13 +135,6 @@ class Fleet:
     def place(self, name: str) -> Path:
         """Where a node runs."""
         return self._folder / name
-
-    @staticmethod
-    def free_port() -> int:
-        """One that nobody listens on just now."""
-        with socket.socket() as found:
-            found.bind(("127.0.0.1", 0))
-            return int(found.getsockname()[1])
 
     @property
     def urls(self) -> list[str]:

@@ -151,8 +151,8 @@ async def advertised(fleet: Fleet, stack: AsyncExitStack, names: str) -> list[Ca
     """Nodes that reach each other over cables alone; callers reach them past these."""
     cables = []
     for name in names:
-        port = fleet.free_port()
-        cable = await stack.enter_async_context(Cable(("127.0.0.1", port)))
-        await fleet.node(name, listen=port, advertise=f"http://127.0.0.1:{cable.port}")
+        cable = await stack.enter_async_context(Cable(None))
+        node = await fleet.node(name, advertise=f"http://127.0.0.1:{cable.port}")
+        cable.leads_to("127.0.0.1", int(node.url.rpartition(":")[2]))
         cables.append(cable)
     return cables

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from datetime import timedelta
 
 import pytest
 
 from onefold import Approved, Expired, Owed, Rejected, Run, Step, actuator, testing
 from onefold.errors import KeyConflict, NotFound, RunFailed
-from onefold.testing import Durable, Stuck
+from onefold.testing import Durable, Stuck, VirtualClock
 from tests.guarantees.shop import Accepted, Declined, Deposit, PayOut, Sent, Transfer, bank
 from tests.testing.programs import BIG, SMALL, START, Go, count, fetch, transfer, trying, waiting
 from tests.testing.refund import Declined as Refused
@@ -19,16 +18,24 @@ from tests.testing.refund import Refunded, pay_back, refund_order
 # --- the clock -------------------------------------------------------------------------------------------
 
 
-def test_three_days_pass_in_milliseconds(durable: Durable) -> None:
+def test_three_days_pass_in_milliseconds(durable: Durable, monkeypatch: pytest.MonkeyPatch) -> None:
     app = durable(waiting)
-    began = time.perf_counter()
+    steps, step_to = [0], VirtualClock.step_to
+
+    def counted(clock: VirtualClock, at: int) -> None:
+        steps[0] += 1
+        step_to(clock, at)
+
+    monkeypatch.setattr(VirtualClock, "step_to", counted)
     receipt = app.start(waiting)
     assert app.clock.now() == START
     app.clock.advance("3 days")
     assert app.clock.now() == START + timedelta(days=3)
     receipt.send(Go(how="yes"))
     assert receipt.result() == "yes"
-    assert time.perf_counter() - began < 1.0, "half a second on a busy machine; the beats of three days took eight"
+    assert 0 < steps[0] < 100, (
+        "it stops where something is due; the beats of three days are thousands, and took eight seconds"
+    )
 
 
 def test_advance_to_stops_at_the_instant_and_never_goes_back(durable: Durable) -> None:
@@ -253,9 +260,8 @@ async def test_http_is_answered_over_the_same_clock() -> None:
         async with httpx2.AsyncClient(
             transport=httpx2.ASGITransport(app=app), base_url="http://127.0.0.1:8600"
         ) as http:
-            began = time.perf_counter()
-            answer = await http.post("/tools/refund_order", json=BIG.model_dump(mode="json"))
+            async with asyncio.timeout(20):  # a wait of the door's own is 25
+                answer = await http.post("/tools/refund_order", json=BIG.model_dump(mode="json"))
             assert answer.json()["status"] == "waiting"
             answer = await http.post("/tools/refund_order", json=SMALL.model_dump(mode="json"))
             assert answer.json()["result"] == {"type": "Refunded", "refund_id": "re_1"}
-            assert time.perf_counter() - began < 5
