@@ -20,7 +20,7 @@ MODULES: dict[str, str] = {
     "decimal": "setcontext",
     "email.utils": "localtime make_msgid",
     "io": "FileIO open open_code",
-    "posixpath": "abspath expanduser expandvars islink ismount lexists realpath relpath",
+    "posixpath": "abspath expanduser expandvars isjunction islink ismount lexists realpath relpath",
     "pprint": "pp pprint",
     "tokenize": "open",
     "uuid": "getnode uuid1 uuid4",
