@@ -233,7 +233,7 @@ async def test_a_letter_whose_caller_went_away_is_carried_at_once(host: Host) ->
     await host.cells.spawn("Room", "lobby", caller=caller)
     await rest(host)
     post = asyncio.ensure_future(host.cells.post("Room", "lobby", "greet('a')", key="k", caller=caller))
-    while host._core.letterbox._open.get("main") is None:  # noqa: ASYNC110 - nobody is told that it is on its way
+    while host._core.letterbox._queues.get("main") is None:  # noqa: ASYNC110 - nobody is told that it is on its way
         await asyncio.sleep(0)
     post.cancel()
     with pytest.raises(asyncio.CancelledError):

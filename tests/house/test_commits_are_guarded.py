@@ -19,7 +19,7 @@ FREE = {
     "host/lease.py renew": "a node's own life, by its incarnation",
     "host/fleet.py open": "what a node's code reads, under its own name",
     "host/routing.py _refused": "a letter of this node that was refused, and that nobody else is told of",
-    "host/letterbox.py _posted": "a letter belongs to its box, which anybody may post to, also while nobody owns the actor",
+    "host/letterbox.py _fill": "a letter belongs to its box, which anybody may post to, also while nobody owns the actor",
     "host/membership.py transact": "owners change: each body locks the rows, and goes by their epochs",
     "host/membership.py join": "as above",
     "host/membership.py _tell": "as above",

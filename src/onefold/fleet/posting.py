@@ -135,7 +135,9 @@ def _turned(posts: Sequence[Post], actors: Sequence[Row], told: Answers) -> Any:
 
 
 def _overtaken(letters: Sequence[Waiting], late: Sequence[int], told: Answers) -> Any:
-    """Refuse letters whose number is below one that their sender has in the box: numbers are the order of posting."""
+    """Refuse letters whose number is below one that their sender has in the box, and their sender's behind them: numbers
+    are the order of posting.
+    """
     found = yield tuple(
         Query(
             MAIL,
@@ -145,9 +147,16 @@ def _overtaken(letters: Sequence[Waiting], late: Sequence[int], told: Answers) -
         )
         for at in late
     )
+    over: dict[tuple[ActorId, str], int] = {}
     for at, rows in zip(late, found, strict=True):
         if rows:
-            told[at] = Overtaken(int(rows[0][0]))
+            over[letters[at].to, letters[at].sender] = int(rows[0][0])
+    stopped: set[tuple[ActorId, str]] = set()
+    for at, mail in enumerate(letters):
+        whose = (mail.to, mail.sender)
+        if told[at] is None and whose in over and (whose in stopped or mail.n < over[whose]):
+            stopped.add(whose)
+            told[at] = Overtaken(max(mail.n, over[whose]))
 
 
 def _counted(letters: Sequence[Waiting], full: Sequence[ActorId], told: Answers) -> Any:
