@@ -11,13 +11,15 @@ import pytest
 
 import onefold
 from onefold.cell import Turn
+from onefold.fleet import mailbox
 from onefold.host import postman
 from onefold.host.caller import inside
 from onefold.host.config import settle
 from onefold.host.opening import open_host
 from onefold.host.postman import CARRIERS, Postman
+from onefold.node.lane import Lane
 from onefold.program.monty import Interpreter
-from onefold.terms.errors import BadArguments, KeyConflict, NotFound
+from onefold.terms.errors import BadArguments, Busy, KeyConflict, NotFound
 from onefold.terms.turns import ParseFailed, ProgramRaised, UnknownCall
 from onefold.testing import VirtualClock
 from tests.cell.rooms import Memory, Room
@@ -160,6 +162,41 @@ async def test_a_letter_whose_turn_breaks_is_tried_again_and_takes_no_carrier_al
     await rest()
     for n in range(CARRIERS + 1):
         assert (await host.cells.read("Room", str(n), caller=caller)).state["visits"] == 2
+    await host.close()
+
+
+@pytest.mark.parametrize("program", ["greet('a')", "greet('a')\nNone"], ids=["one call", "a program"])
+async def test_a_letter_that_a_full_queue_refuses_waits_however_long_it_takes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, program: str
+) -> None:
+    clock = VirtualClock()
+    host = await open_host(settle(code={"store": str(tmp_path)}), [Room], clock=clock)
+    caller = inside(None)
+
+    async def rest() -> None:
+        while not host.quiet:  # noqa: ASYNC110 - as above
+            await asyncio.sleep(0)
+
+    refused = 0
+
+    def full(*given: object) -> None:
+        nonlocal refused
+        refused += 1
+        raise Busy("Room lobby", 1)
+
+    await host.cells.spawn("Room", "lobby", caller=caller)
+    with monkeypatch.context() as crowded:
+        crowded.setattr(Lane, "submit", full)
+        for n in range(3):
+            await host.cells.post("Room", "lobby", program, key=str(n), caller=caller)
+        for _ in range(4 * mailbox.TRIES):
+            clock.step_to(clock.now() + 60_000)
+            await rest()
+        assert refused > mailbox.TRIES
+        assert await host.parked_count() == 0
+    clock.step_to(clock.now() + 60_000)
+    await rest()
+    assert (await host.cells.read("Room", "lobby", caller=caller)).state["visits"] == 3
     await host.close()
 
 

@@ -66,6 +66,8 @@ TRIES: Final = 8
 """After so many faults a letter is parked: with the backoff below, half an hour after its first try."""
 OTHER_CODE_MS: Final = 2_000
 """Until a letter is tried again that only a node of other code can read: a restart with that code takes some seconds."""
+BUSY_MS: Final = 1_000
+"""Until a letter is tried again that a full queue refused."""
 PARKED_SHOWN: Final = 1_000
 FIRST_MS: Final = 500
 LONGEST_MS: Final = 15 * 60_000
@@ -255,9 +257,9 @@ def answered(row: Row) -> Body[None]:
     return body
 
 
-def unread(mail: Waiting, now: int, error: str) -> Write:
-    """This code cannot read it, and a node of other code may: later, and no try of it."""
-    return Cas(MAIL, [((mail.n,), {"tries": mail.tries}, {"due_at": now + OTHER_CODE_MS, "error": error})])
+def put_off(mail: Waiting, now: int, by_ms: int, error: str) -> Write:
+    """It was not its turn yet: its node has no room, or only a node of other code can read it. Later, and no try of it."""
+    return Cas(MAIL, [((mail.n,), {"tries": mail.tries}, {"due_at": now + by_ms, "error": error})])
 
 
 def again(n: int, now: int) -> Write:
