@@ -115,6 +115,95 @@ def test_dev_reloads_on_a_change_and_loses_no_run(shell: Any, tmp_path: Path) ->
     assert dev.ended() == 0
 
 
+WHOLE = """
+from dataclasses import dataclass
+
+from pydantic import BaseModel
+
+import onefold
+from onefold import Cell, Decision, Module, Run, actuator
+from onefold.reflex import Reflexes, Task, effect
+from onefold.timers import timers
+
+
+@dataclass(frozen=True)
+class Add:
+    id: str
+
+
+def decide(state: int, event: Add, now: object) -> Decision[Add, int]:
+    return Decision(facts=[event], reply=state + 1)
+
+
+def evolve(state: int, fact: Add) -> int:
+    return state + 1
+
+
+def one(event: Add) -> str:
+    return "one"
+
+
+def shown(state: int) -> int:
+    return state
+
+
+counter: Module[int, Add, Add, int, int] = Module("counter", initial=0, key=one, decide=decide, evolve=evolve, view=shown)
+
+
+class Room(Cell):
+    visits: int = 0
+
+    def tick(self) -> None:
+        self.visits += 1
+
+
+class Asked(BaseModel):
+    name: str
+
+
+@actuator(webhook="github")
+async def greet(run: Run, asked: Asked) -> str:
+    return asked.name
+
+
+@effect("mail.thank", writes=[])
+async def thank(task: Task) -> str:
+    return "thanked"
+
+
+def when(id: str, on: bool) -> dict:
+    trigger, does = {"fact": {"signal": "sale"}}, {"name": "mail.thank"}
+    return {"id": id, "intent": "Thank.", "on": trigger, "effect": does, "enabled": on}
+
+
+reminders = timers("reminders", to="post")
+flows = Reflexes([when("thank", True), when("later", False)], effects=[thank])
+app = onefold.App(greet, counter, Room, reminders, flows)
+"""
+
+
+def test_the_banner_names_every_part_of_the_app_and_where_the_console_is(shell: Any, tmp_path: Path) -> None:
+    (tmp_path / "app.py").write_text(WHOLE)
+    (tmp_path / "onefold.toml").write_text('signals.sale = { scheme = "standard", secret_env = "SALE" }')
+    dev = shell("dev", "app.py", "--no-reload", "--listen", "127.0.0.1:0", SALE="s" * 32)
+    url = dev.until(r"serves app on (http://\S+)")[1]
+    dev.until("/facts/")
+    dev.until("sale")
+    dev.process.send_signal(signal.SIGTERM)
+    dev.ended()
+    told = "".join(dev.said)
+    assert f"  console   {url}/console\n" in told
+    for kind, names in (
+        ("modules", "counter"),
+        ("timers", "reminders"),
+        ("cells", "Room"),
+        ("reflexes", "later (disabled), thank"),
+        ("hooks", "greet"),
+        ("signals", "sale"),
+    ):
+        assert re.search(rf"^  {kind:<9} {url}/\S+\n            {re.escape(names)}$", told, re.MULTILINE), kind
+
+
 AUTOMATED = """
 from pathlib import Path
 
@@ -246,6 +335,9 @@ def test_what_cannot_be_served_ends_with_2_and_says_why(
     assert (ended.ended(), told in "".join(ended.said)) == (code, True)
 
 
+SHORT = "is shorter than 16 bytes; set it to 16 bytes or more, or name another there."
+
+
 @pytest.mark.parametrize("command", ["dev", "serve"])
 def test_a_secret_that_is_too_short_is_one_sentence(shell: Any, tmp_path: Path, command: str) -> None:
     (tmp_path / "app.py").write_text(APP)
@@ -253,7 +345,7 @@ def test_a_secret_that_is_too_short_is_one_sentence(shell: Any, tmp_path: Path, 
     ended = shell(command, "app.py", *FREE, SHOP_KEY="short")
     assert (ended.ended(), ended.said) == (
         2,
-        ["Nothing was loaded. SHOP_KEY: this variable holds a secret and is shorter than 16 bytes.\n"],
+        [f"Nothing was loaded. SHOP_KEY: this variable holds the secret of key 1 of `keys` and {SHORT}\n"],
     )
 
 

@@ -49,7 +49,7 @@ def test_nobody_listens_beyond_this_machine_without_keys() -> None:
 def test_a_secret_that_is_missing_or_short_is_refused_before_anything_opens() -> None:
     keys = [{"secret_env": "SHOP_KEY", "may": ["call"]}]
     for environ, why in (({}, "is not set"), ({"SHOP_KEY": "short"}, "is shorter than 16 bytes")):
-        with pytest.raises(LoadRefused, match=f"SHOP_KEY: this variable holds a secret and {why}"):
+        with pytest.raises(LoadRefused, match=f"SHOP_KEY: this variable holds the secret of key 1 of `keys` and {why}"):
             fit_to_serve(settle(flags={"keys": keys}, environ=environ))
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from onefold.cli.welcome import addresses, happened, sample
+from onefold.cli.welcome import addresses, happened, parts, sample
 from onefold.host.live import Happening
 from onefold.terms.codec import parse
 
@@ -69,3 +69,19 @@ def test_what_happens_is_one_line_that_steers_no_terminal() -> None:
     line = happened(Happening(at, "Started", "run_1", "refund_order", "refund_order run_1 \x1b[2J\nStarted"))
     assert "\x1b" not in line
     assert "\n" not in line
+
+
+def test_every_kind_of_part_has_its_names_and_its_address() -> None:
+    lines = list(parts("http://127.0.0.1:8600", {"modules": ["bank", "shop"], "timers": [], "cells": ["Room"]}))
+    assert lines == [
+        "  modules   http://127.0.0.1:8600/modules/{module}/events",
+        "            bank, shop",
+        "  cells     http://127.0.0.1:8600/cells/{shape}/{id}",
+        "            Room",
+    ]
+
+
+def test_of_very_many_parts_the_first_are_named_and_the_others_counted() -> None:
+    (_, names) = parts("http://127.0.0.1:8600", {"reflexes": [f"r{n}" for n in range(1000)]})
+    assert names.endswith("r19, and 980 more")
+    assert len(names) < 200

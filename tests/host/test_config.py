@@ -223,19 +223,41 @@ def test_a_secret_is_read_when_asked_for_and_shown_nowhere() -> None:
     assert config.secret_env == ("ONEFOLD_SECRET",)
     assert "s3cret" not in repr(config)
     environ["ONEFOLD_SECRET"] = "changed-" * 5
-    assert config.secret("ONEFOLD_SECRET") == "changed-" * 5
+    assert config.secret("ONEFOLD_SECRET", "secret_env") == "changed-" * 5
+
+
+DO = "set it to 16 bytes or more, or name another there"
 
 
 def test_a_secret_that_is_missing_or_short_is_refused_by_name_alone() -> None:
     config = settle(flags={"secret_env": ["A", "B"]}, environ={"B": "hunter2"})
     assert [str(finding) for finding in config.lacking()] == [
-        "A: this variable holds a secret and is not set",
-        "B: this variable holds a secret and is shorter than 16 bytes",
+        f"A: this variable holds the secret of secret_env and is not set; {DO}",
+        f"B: this variable holds the secret of secret_env and is shorter than 16 bytes; {DO}",
     ]
     for name in ("A", "B"):
-        with pytest.raises(LoadRefused, match=f"{name}: this variable holds a secret") as caught:
-            config.secret(name)
+        with pytest.raises(LoadRefused, match=f"{name}: this variable holds the secret of hooks.a") as caught:
+            config.secret(name, "hooks.a")
         assert "hunter2" not in str(caught.value)
+
+
+def test_a_secret_that_is_missing_names_the_setting_that_asked_for_it() -> None:
+    flags = {
+        "keys": [{"secret_env": "K", "may": ["call"]}, {"secret_env": "L", "may": ["call"]}],
+        "hooks": {"refund_order": {"secret_env": "H"}},
+        "signals": {"stripe": {"scheme": "stripe", "secret_env": ["S", "T"]}},
+        "smtp": {"url_env": "M", "from": "onefold@example.com"},
+    }
+    told = {finding.where: finding.problem for finding in settle(flags=flags, environ={}).lacking()}
+    asked = {where: problem.removeprefix("this variable holds the secret of ") for where, problem in told.items()}
+    assert {where: problem.partition(" and is not set")[0] for where, problem in asked.items()} == {
+        "K": "key 1 of `keys`",
+        "L": "key 2 of `keys`",
+        "H": "hooks.refund_order",
+        "S": "signals.stripe",
+        "T": "signals.stripe",
+        "M": "smtp.url_env",
+    }
 
 
 @given(st.dictionaries(st.text(max_size=12), st.one_of(st.none(), st.text(max_size=8), st.integers(), st.booleans())))

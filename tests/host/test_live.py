@@ -22,6 +22,11 @@ async def works(run: Run, work: Work) -> int:
     return await run.step(divide, retry=Retry(attempts=2))()
 
 
+@actuator
+async def rests(run: Run, work: Work) -> None:
+    await run.sleep("1 hour")
+
+
 async def test_a_step_that_fell_and_a_run_that_failed_say_why_and_where() -> None:
     told: list[str] = []
     async with testing.open(works) as app:
@@ -45,3 +50,21 @@ async def test_a_step_that_fell_and_a_run_that_failed_say_why_and_where() -> Non
     [failed] = [text for text in told if "FailedFor" in text]
     assert last.endswith(why)
     assert failed.endswith(why)
+
+
+async def test_a_pass_that_came_to_rest_is_nothing_that_happened() -> None:
+    told: list[str] = []
+    async with testing.open(rests) as app:
+
+        async def watch() -> None:
+            async for happening in app.host.watch():
+                told.append(happening.text)
+
+        watching = asyncio.create_task(watch())
+        await asyncio.sleep(0)
+        receipt = await app.start(rests, Work(id="1"))
+        await app.settle()
+        await receipt.cancel()
+        watching.cancel()
+    assert [text for text in told if "WaitOpened" in text]
+    assert [text for text in told if "PassOver" in text] == []

@@ -173,7 +173,7 @@ class Config:
     signals: Mapping[str, Incoming] = field(default_factory=dict)
     environ: dict[str, str] = field(default_factory=dict)
 
-    def secret(self, name: str) -> str:
+    def secret(self, name: str, asks: str) -> str:
         if name not in self.environ:
             raise LoadRefused([])
         return self.environ[name]

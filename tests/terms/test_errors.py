@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from onefold.terms import errors
+from onefold.terms import damage, errors, turns
 from onefold.terms.damage import BlobDamaged, HistoryDamaged, StoreReplaced
 from onefold.terms.errors import BadArguments, Fault, Finding, LoadRefused, OnefoldError
 from onefold.terms.limits import MAX_FAULTS
@@ -76,11 +76,55 @@ def test_a_sentence_ends_once_and_says_what_there_is() -> None:
     refused = errors.LoadRefused([errors.Finding("a.json", "there is no effect 'sya'; did you mean 'say'?")])
     assert str(refused) == "Nothing was loaded. a.json: there is no effect 'sya'; did you mean 'say'?"
     shapes = [f"shape{n:02}" for n in range(11)]
-    assert str(errors.UnknownName("shape", "x", None, ["Room"])) == "There is no shape named 'x'. There is Room."
-    assert str(errors.UnknownName("shape", "Rom", "Room", ["Room"])).endswith("Did you mean 'Room'?")
-    assert str(errors.UnknownName("shape", "x", None, shapes)).endswith("shape07 and 3 more.")
-    assert str(errors.UnknownName("shape", "x")) == "There is no shape named 'x'."
+    give = "ive it to the app: onefold.App(…, "
+    assert str(errors.UnknownName("shape", "x", None, ["Room"])) == (
+        f"There is no shape named 'x'. There is Room. G{give}x)."
+    )
+    near = str(errors.UnknownName("shape", "Rom", "Room", ["Room"]))
+    assert near.endswith(f"Did you mean 'Room'? If not, g{give}Rom).")
+    assert str(errors.UnknownName("shape", "x", None, shapes)).endswith(f"shape07 and 3 more. G{give}x).")
+    assert str(errors.UnknownName("shape", "x")) == f"There is no shape named 'x'. G{give}x)."
+    assert str(errors.UnknownName("tool", "no name")).endswith("Give it to the app: onefold.App(…).")
+    assert str(errors.UnknownName("reflex", "pya", "pay")).endswith("Did you mean 'pay'?")
     assert "or use 'visits'." in str(errors.Undeclared("vists", "The shape Room", "visits"))
+
+
+@pytest.mark.parametrize("kind", ["module", "tool", "shape", "hook", "signal", "route", "selection", "reflex", "file"])
+def test_a_name_that_is_none_says_what_to_do(kind: str) -> None:
+    first, _, do = str(errors.UnknownName(kind, "x")).partition(". ")
+    assert first == f"There is no {kind} named 'x'"
+    assert len(do) > 20
+
+
+PROSE = ("why", "message", "reason", "cause", "invariant")  # what somebody else wrote stands in these
+
+
+def made(kind: type[OnefoldError], text: str) -> OnefoldError:
+    """An error of this kind, with `text` wherever it takes somebody's words."""
+    given: dict[str, Any] = {}
+    for name, told in inspect.signature(kind).parameters.items():
+        said = str(told.annotation)
+        if "Fault" in said or "Finding" in said:
+            given[name] = [Fault("a", text), Fault("b", text)]
+        elif said.startswith("Iterable"):
+            given[name] = ["x"]
+        else:
+            given[name] = 7 if said in ("int", "float") else text if name in PROSE else "x"
+    return kind(**given)
+
+
+def kinds() -> list[type[OnefoldError]]:
+    found: list[type[OnefoldError]] = []
+    for room in (errors, damage, turns):
+        found += [each for _, each in inspect.getmembers(room, inspect.isclass) if issubclass(each, OnefoldError)]
+    bare = (OnefoldError, errors.CallerError, errors.HostError, errors.Failed)
+    return [each for each in dict.fromkeys(found) if each not in bare]
+
+
+@pytest.mark.parametrize("text", ["is not known; did you mean 'thing'?", "it is over.", "and so on…", "no mark"])
+@pytest.mark.parametrize("kind", kinds(), ids=lambda kind: kind.__name__)
+def test_no_sentence_ends_in_two_marks(kind: type[OnefoldError], text: str) -> None:
+    assert re.search(r"[.?!…][.?!…]|[.?!…] [.?!…]", str(made(kind, text)).replace("…, ", "")) is None
 
 
 def test_what_came_is_shown_in_short() -> None:

@@ -18,6 +18,7 @@ from onefold.cell.method import Bound, Method, read_method
 from onefold.cell.words import Json, Record
 from onefold.program.handles import Handles
 from onefold.terms.errors import BadArguments, Fault, Finding, LoadRefused, NotFound, Undeclared
+from onefold.terms.faults import there_are
 from onefold.terms.ids import nearest
 from onefold.terms.places import place_of_function, placed
 from onefold.terms.typed import Codec, codec_of
@@ -172,8 +173,9 @@ class Shape:
         """Raises: NotFound with the nearest name."""
         found = self.methods.get(name)
         if found is None:
-            close_to = nearest(name, list(self.methods))
-            raise NotFound(f"method of {self.name}" + (f" (did you mean {close_to!r}?)" if close_to else ""), name)
+            near = nearest(name, self.methods)
+            do = f"Did you mean {near!r}?" if near else there_are(self.methods).strip() or "It has no methods."
+            raise NotFound(f"method of {self.name}", name, do)
         return found
 
     def field(self, name: str) -> Field:

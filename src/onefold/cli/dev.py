@@ -78,7 +78,7 @@ def _serve_here(target: str, flags: dict[str, Any], start: Path, handed: str | N
 def _greet(host: Host, staged: Staged, listening: socket.socket, kept: Handed | None) -> None:
     import os
 
-    from onefold.cli.welcome import addresses
+    from onefold.cli.welcome import addresses, parts
 
     name, port = listening.getsockname()[:2]
     url = f"http://{f'[{name}]' if ':' in name else name}:{port}"
@@ -89,8 +89,24 @@ def _greet(host: Host, staged: Staged, listening: socket.socket, kept: Handed | 
     tools = {each.name: each.input_schema for each in host.catalog.actuators.values()}
     for line in addresses(staged.title, url, tools, keyed=bool(staged.config.keys)):
         click.echo(line)
+    for line in parts(url, _named(host)):
+        click.echo(line)
     if kept is not None:
         kept.serving()
+
+
+def _named(host: Host) -> dict[str, list[str]]:
+    """What the app has beside its tools: kind -> names."""
+    modules = host.catalog.modules.values()
+    hooks = [name for name, one in host.catalog.actuators.items() if one.webhook or name in host.config.hooks]
+    return {
+        "modules": [each.name for each in modules if each.room != "timers"],
+        "timers": [each.name for each in modules if each.room == "timers"],
+        "cells": list(host.catalog.cells),
+        "reflexes": [name if on else f"{name} (disabled)" for name, on in host.armed],
+        "hooks": hooks,
+        "signals": list(host.config.signals),
+    }
 
 
 def _show(happening: Any) -> None:

@@ -1,6 +1,6 @@
 """cli.welcome - what a person needs to try an app: its addresses, ready to paste.
 
-For: console, MCP with a client's configuration line, OpenAPI, a curl for each tool.
+For: console, MCP with a client's configuration line, OpenAPI, a curl for each tool, and the names of all other parts.
 Never: prints a key; guesses arguments beyond what the schema shows.
 Was wrong once: addresses alone. The first thing everybody did was to look up how an MCP client is
 told about one.
@@ -9,7 +9,7 @@ told about one.
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
@@ -31,6 +31,29 @@ def addresses(title: str, url: str, tools: Mapping[str, Any], *, keyed: bool) ->
         body = shlex.quote(compact(sample(schema)))
         yield f"  {name}"
         yield f"            curl {url}/tools/{name}{bearer} -H 'Content-Type: application/json' -d {body}"
+
+
+def parts(url: str, named: Mapping[str, Iterable[str]]) -> Iterator[str]:
+    """A line for each kind of part that the app has: `named` is kind -> names, in the order to show. Where a kind has a
+    page or a route of its own, its address stands first.
+    """
+    for kind, names in named.items():
+        told = [plain(name) for name in names]
+        told = told if len(told) <= MOST else [*told[:MOST], f"and {len(told) - MOST} more"]
+        if told:
+            yield f"  {kind:<9} {url}{PLACES[kind]}"
+            yield f"            {', '.join(told)}"
+
+
+MOST = 20  # names of one kind; an app may have a thousand
+PLACES = {
+    "modules": "/modules/{module}/events",
+    "timers": "/modules/{module}/events",
+    "cells": "/cells/{shape}/{id}",
+    "reflexes": "/console/reflexes",
+    "hooks": "/hooks/{name}",
+    "signals": "/facts/{signal}",
+}
 
 
 def happened(happening: Any) -> str:

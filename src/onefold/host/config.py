@@ -144,28 +144,34 @@ class Config:
         host = self.listen[0]
         return host in ("localhost", "::1") or re.fullmatch(r"127(\.\d{1,3}){3}", host) is not None
 
-    def secret(self, name: str, *, least: int = LEAST_SECRET) -> str:
-        """The secret in the variable `name`, of at least so many bytes (an address that holds a password: 1).
+    def secret(self, name: str, asks: str, *, least: int = LEAST_SECRET) -> str:
+        """The secret in the variable `name`, which the setting `asks` names, of at least so many bytes (an address that
+        holds a password: 1).
 
-        Raises: LoadRefused, naming the variable, when it is unset or shorter.
+        Raises: LoadRefused, naming the variable and the setting, when it is unset or shorter.
         """
         value = self.environ.get(name, "")
         if len(value.encode()) < least:
             why = f"is shorter than {least} bytes" if value else "is not set"
-            raise LoadRefused([Finding(name, f"this variable holds a secret and {why}")])
+            do = "set it" if least == 1 else f"set it to {least} bytes or more, or name another there"
+            raise LoadRefused([Finding(name, f"this variable holds the secret of {asks} and {why}; {do}")])
         return value
 
     def lacking(self) -> tuple[Finding, ...]:
         """Named variables that hold no secret or too short a one: a start can refuse before the first call meets one."""
-        named = [*self.secret_env, *(k.secret_env for k in self.keys), *(h.secret_env for h in self.hooks.values())]
-        named += [name for signal in self.signals.values() for name in signal.secret_env]
-        least = dict.fromkeys(named, LEAST_SECRET)
+        named = [("secret_env", name) for name in self.secret_env]
+        named += [(f"key {n} of `keys`", key.secret_env) for n, key in enumerate(self.keys, 1)]
+        named += [(f"hooks.{name}", hook.secret_env) for name, hook in self.hooks.items()]
+        named += [(f"signals.{name}", one) for name, signal in self.signals.items() for one in signal.secret_env]
+        asking = dict[str, tuple[str, int]]()
+        for setting, name in named:
+            asking.setdefault(name, (setting, LEAST_SECRET))
         if self.smtp:
-            least.setdefault(self.smtp.url_env, 1)
+            asking.setdefault(self.smtp.url_env, ("smtp.url_env", 1))
         findings: list[Finding] = []
-        for name, bytes_ in least.items():
+        for name, (setting, least) in asking.items():
             try:
-                self.secret(name, least=bytes_)
+                self.secret(name, setting, least=least)
             except LoadRefused as refused:
                 findings += refused.findings
         return tuple(findings)

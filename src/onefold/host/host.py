@@ -288,6 +288,11 @@ class Host(
 
     # --- looking ----------------------------------------------------------------------------
 
+    @property
+    def armed(self) -> tuple[tuple[str, bool], ...]:
+        """The ids of the reflexes that are loaded, each with whether it is enabled."""
+        return self._reflexing.armed
+
     def watch(self) -> AsyncIterator[Happening]:
         """What happens from now on, one line each."""
         return self._live.watch()

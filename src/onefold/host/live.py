@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from onefold.actuators.words import FailedFor, Parked, StepFell
+from onefold.actuators.words import FailedFor, Parked, PassOver, StepFell
 from onefold.host.clock import Clock
 from onefold.kernel.fold import Folded
 from onefold.node.resident import Resident
@@ -55,6 +55,8 @@ class Live:
         run = at.key if at.key.startswith("run_") else None
         when = moment(self._clock.now())
         for fact in folded.facts:
+            if isinstance(fact, PassOver):
+                continue  # a pass is how a run is carried on, and nothing that happened to it
             what = type(fact).__name__
             self.tell(Happening(when, what, run, at.kind, f"{at.kind} {at.key} {_said(what, fact)}"))
 

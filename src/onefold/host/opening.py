@@ -206,7 +206,7 @@ def _reaching(host: Host, config: Config, clock: Clock, say: Callable[[str], Non
         from onefold.ports.mail import mail_way
 
         named = config.smtp.url_env
-        ways["mailto"] = mail_way(lambda: config.secret(named, least=1), config.smtp.sender)
+        ways["mailto"] = mail_way(lambda: config.secret(named, "smtp.url_env", least=1), config.smtp.sender)
     people = {name: person.notify for name, person in config.people.items()}
     return Reaching(people, ways, say, show_links=show_links)
 

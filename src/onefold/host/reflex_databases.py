@@ -49,7 +49,7 @@ class Databases:
 
 
 def _addressed(name: str, config: Config) -> Database:
-    url = config.secret(name, least=1)
+    url = config.secret(name, f'on="env:{name}"', least=1)
     parts = urlsplit(url)
     if parts.scheme in ("postgres", "postgresql"):
         from onefold.store.postgres import outside as elsewhere

@@ -34,7 +34,7 @@ def outward(
     bearers = {target_of(origin).origin: _variable(origin, said, config) for origin, said in named.items() if said}
 
     def bearer(origin: str) -> str | None:
-        return config.secret(bearers[origin]) if origin in bearers else None
+        return config.secret(bearers[origin], EGRESS) if origin in bearers else None
 
     return [HttpEffect(origins, signature(signing), now, bearer=bearer), NotifyEffect(reaching, config.people)]
 
@@ -43,5 +43,5 @@ def _variable(origin: str, said: str, config: Config) -> str:
     if not _VARIABLE.fullmatch(said):
         raise LoadRefused([Finding(EGRESS, f'{origin} has a token that is not "env:NAME", the variable that holds it')])
     name = said.removeprefix("env:")
-    config.secret(name)  # a start can refuse before the first call meets it
+    config.secret(name, EGRESS)  # a start can refuse before the first call meets it
     return name

@@ -114,6 +114,12 @@ class Reflexing:
         assert self._engine is not None
         return self._engine
 
+    @property
+    def armed(self) -> tuple[tuple[str, bool], ...]:
+        """The ids of the loaded set, each with whether it is enabled. Asks nobody."""
+        loaded = None if self._engine is None else self._engine.loaded
+        return () if loaded is None else tuple((one.id, one.enabled) for one in loaded.by_id.values())
+
     def look(self) -> None:
         """Another process may have loaded a newer set, or left a fact: only who holds the newest may match."""
         self._catching_up.begin()

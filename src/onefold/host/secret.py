@@ -28,7 +28,7 @@ def signing(config: Config, fresh: Callable[[int], bytes]) -> tuple[bytes, ...]:
     none, or the file can be read by others, is too short or cannot be made.
     """
     if config.secret_env:
-        return tuple(config.secret(name).encode() for name in config.secret_env)
+        return tuple(config.secret(name, "secret_env").encode() for name in config.secret_env)
     if config.store == "memory:":
         return (fresh(SIZE),)
     if config.folder is None:

@@ -147,14 +147,14 @@ class Access:
         self._near: set[tuple[Any, bytes]] = set()
         self._keys = tuple(
             Known(
-                hashlib.sha256(config.secret(key.secret_env).encode()).digest(),
+                hashlib.sha256(config.secret(key.secret_env, "keys").encode()).digest(),
                 Caller(principal=key.principal, rights=key.may, name=key.principal or key.secret_env.lower()),
             )
             for key in config.keys
         )
         # The usual form of the header by its digest: looking one up tells by its time nothing about a key.
         self._shown = {
-            hashlib.sha256(b"Bearer " + config.secret(key.secret_env).encode()).digest(): known.caller
+            hashlib.sha256(b"Bearer " + config.secret(key.secret_env, "keys").encode()).digest(): known.caller
             for key, known in zip(config.keys, self._keys, strict=True)
         }
 

@@ -312,8 +312,8 @@ class Config(Protocol):
     @property
     def signals(self) -> Mapping[str, Incoming]: ...
 
-    def secret(self, name: str) -> str:
-        """What the variable `name` holds. Raises: LoadRefused when it is unset or too short."""
+    def secret(self, name: str, asks: str) -> str:
+        """What the variable `name` holds, which the setting `asks` names. Raises: LoadRefused when it is unset or too short."""
 
 
 class Clock(Protocol):

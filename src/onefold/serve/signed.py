@@ -43,20 +43,20 @@ async def delivered(
     raw = await bodies.read(ask.scope, ask.receive)
     if named is None:
         raise BadSignature(door, f"no secret is set; name one in onefold.toml under {setting}")
-    secrets = _secrets(host, named)
+    secrets = _secrets(host, named, setting)
     if not secrets:
-        raise BadSignature(door, "its secret is not set on this server")
+        raise BadSignature(door, f"the secret that {setting} names is not set on this server")
     signed = verify(scheme, ask.scope["headers"], raw, secrets, now_ms=host.clock.now(), door=door)
     payload = payload_of(raw, ask.header(b"content-type"))
     return Delivery(signed, payload, raw, setup_call(scheme, ask, payload))
 
 
-def _secrets(host: Host, named: Sequence[str]) -> tuple[str, ...]:
+def _secrets(host: Host, named: Sequence[str], setting: str) -> tuple[str, ...]:
     """Those that are set: while one of two is being changed, the other still opens the door."""
     found: list[str] = []
     for name in named:
         try:
-            found.append(host.config.secret(name))
+            found.append(host.config.secret(name, setting))
         except LoadRefused:
             continue
     return tuple(found)

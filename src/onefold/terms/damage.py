@@ -8,7 +8,7 @@ Was wrong once: bytes given back as they were found. A page that a disk had lost
 from __future__ import annotations
 
 from onefold.terms.errors import HostError, WaitsForCode
-from onefold.terms.faults import short
+from onefold.terms.faults import ended, short
 
 
 class BlobDamaged(HostError):
@@ -20,7 +20,7 @@ class BlobDamaged(HostError):
         self.digest = digest
         self.why = why
         super().__init__(
-            f"The blob {digest} cannot be given back: {why}. Put the same bytes again, or restore them from a backup."
+            f"The blob {digest} cannot be given back: {ended(why)} Put the same bytes again, or restore them from a backup."
         )
 
 

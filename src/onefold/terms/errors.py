@@ -26,7 +26,7 @@ from typing import Any, ClassVar, Literal
 
 from onefold.terms.faults import Fault as Fault
 from onefold.terms.faults import Finding as Finding
-from onefold.terms.faults import few, sentences, there_are
+from onefold.terms.faults import ended, few, remedy, sentences, there_are
 from onefold.terms.faults import short as _short
 
 Retry = Literal["never", "same"]
@@ -108,7 +108,7 @@ class UnknownName(CallerError):
         self.name = name
         self.nearest = nearest
         hint = f" Did you mean {nearest!r}?" if nearest else there_are(known)
-        super().__init__(f"There is no {kind} named {_short(name)!r}.{hint}")
+        super().__init__(f"There is no {kind} named {_short(name)!r}.{hint}{remedy(kind, name, nearest is not None)}")
 
 
 class NotFound(CallerError):
@@ -134,9 +134,10 @@ class BadSignature(CallerError):
     status = 401
 
     def __init__(self, door: str, why: str) -> None:
-        self.door = door
-        self.why = why
-        super().__init__(f"The signature at {door} was not accepted: {why}. Sign the raw body with the shared secret.")
+        self.door, self.why = door, why
+        super().__init__(
+            f"The signature at {door} was not accepted: {ended(why)} Sign the raw body with the shared secret."
+        )
 
 
 class Unauthenticated(CallerError):
@@ -144,7 +145,7 @@ class Unauthenticated(CallerError):
 
     def __init__(self, why: str = "no key came with the request") -> None:
         self.why = why
-        super().__init__(f"Not let in: {why}. Send `Authorization: Bearer` with a key from onefold.toml.")
+        super().__init__(f"Not let in: {ended(why)} Send `Authorization: Bearer` with a key from onefold.toml.")
 
 
 class TooLarge(CallerError):
@@ -199,9 +200,8 @@ class BadStatement(CallerError):
     """SQL that an actuator's author may not run."""
 
     def __init__(self, reason: str, sql: str) -> None:
-        self.reason = reason
-        self.sql = sql
-        super().__init__(f"The statement was not run: {reason}. It was: {_short(sql)}")
+        self.reason, self.sql = reason, sql
+        super().__init__(f"The statement was not run: {ended(reason)} It was: {_short(sql)}")
 
 
 # --- our world failed ---------------------------------------------------------------------------
@@ -215,9 +215,10 @@ class HostError(OnefoldError):
 
 class StoreUnavailable(HostError):
     def __init__(self, space: str, why: str) -> None:
-        self.space = space
-        self.why = why
-        super().__init__(f"The store {space!r} cannot be used now: {why}. Nothing was written. Send the same again.")
+        self.space, self.why = space, why
+        super().__init__(
+            f"The store {space!r} cannot be used now: {ended(why)} Nothing was written. Send the same again."
+        )
 
 
 class OutcomeUnknown(HostError):
@@ -269,7 +270,7 @@ class PortFailed(HostError):
         self.key = key
         self.why = why
         tail = f": {why}" if why else ""
-        super().__init__(f"Port {port!r} did not confirm {_short(key)!r}{tail}. It stays owed and is sent again.")
+        super().__init__(f"Port {port!r} did not confirm {_short(key)!r}{ended(tail)} It stays owed and is sent again.")
 
 
 class StoreLocked(HostError):
@@ -278,7 +279,7 @@ class StoreLocked(HostError):
     def __init__(self, store: str, holder: str) -> None:
         self.store, self.holder = store, holder
         told = f"The store {store!r} is held by {holder}"
-        super().__init__(f"{told}. Stop it, or let each be a node of a fleet: --node NAME.")
+        super().__init__(f"{ended(told)} Stop it, or let each be a node of a fleet: --node NAME.")
 
 
 class StoreRolledBack(HostError):
@@ -343,7 +344,7 @@ class DecideFailed(Failed):
         self.kind = kind
         self.message = message
         why = f"failed on {_short(key)!r}" if kind == "Unfit" else f"raised on {_short(key)!r}: {kind}"
-        super().__init__(f"Module {module!r} {why}: {message}. Nothing was stored. Mend the module.")
+        super().__init__(f"Module {module!r} {why}: {ended(message)} Nothing was stored. Mend the module.")
 
 
 class RunFailed(Failed):
@@ -360,18 +361,16 @@ class RunCancelled(Failed):
     status = 409
 
     def __init__(self, run_id: str, reason: str | None) -> None:
-        self.run_id = run_id
-        self.reason = reason
-        super().__init__(f"Run {run_id} was cancelled{f': {reason}' if reason else ''}.")
+        self.run_id, self.reason = run_id, reason
+        super().__init__(f"Run {run_id} was cancelled{ended(f': {reason}' if reason else '')}")
 
 
 class RunParked(Failed):
     status = 409
 
     def __init__(self, run_id: str, cause: str) -> None:
-        self.run_id = run_id
-        self.cause = cause
-        super().__init__(f"Run {run_id} is parked: {cause} Retry or cancel it: `onefold runs retry {run_id}`.")
+        self.run_id, self.cause = run_id, cause
+        super().__init__(f"Run {run_id} is parked: {ended(cause)} Retry or cancel it: `onefold runs retry {run_id}`.")
 
 
 class StepFailed(Failed):
@@ -393,7 +392,7 @@ class Broken(OnefoldError):
 
     def __init__(self, invariant: str) -> None:
         self.invariant = invariant
-        super().__init__(f"An invariant fell: {invariant}. This is a fault of Onefold; stop and report it.")
+        super().__init__(f"An invariant fell: {ended(invariant)} This is a fault of Onefold; stop and report it.")
 
 
 class Suspended(BaseException):

@@ -16,6 +16,17 @@ from onefold.terms.limits import MAX_FAULTS, MAX_KEY_BYTES
 
 FIRST_PAGE: Final = "Leave `after` out, and begin with the first one."  # what to do about a page that no list has named
 
+PARTS: Final = frozenset({"module", "tool", "shape"})  # an app is given these
+ELSEWHERE: Final = {
+    "file": "The console has no other files than it asks for.",
+    "hook": "A hook is an actuator with a `webhook`, whose secret onefold.toml names under `hooks`.",
+    "reflex": "Load a definition of that id, or ask for `onefold graph`, which shows those there are.",
+    "route": "Those there are stand in /openapi.json.",
+    "selection": "Give it to Reflexes(…, selects=[…]).",
+    "signal": "Name its secret in onefold.toml under `signals`.",
+}
+"""Where other names come from, for somebody who used one that is none."""
+
 
 @dataclass(frozen=True, slots=True)
 class Fault:
@@ -44,7 +55,12 @@ class Finding:
 
 def sentences(faults: Sequence[object]) -> str:
     """Each as a sentence, one after the other. One that ends in a question has its mark already."""
-    return " ".join(told if (told := str(fault)).endswith("?") else f"{told}." for fault in faults)
+    return " ".join(ended(str(fault)) for fault in faults)
+
+
+def ended(text: str) -> str:
+    """A sentence with one mark at its end: what stands in it may have its own."""
+    return text if text.endswith((".", "?", "!", "…")) else f"{text}."
 
 
 def there_are(names: Iterable[str], most: int = 8) -> str:
@@ -52,6 +68,14 @@ def there_are(names: Iterable[str], most: int = 8) -> str:
     known = sorted(names)
     more = f" and {len(known) - most} more" if len(known) > most else ""
     return f" There is {', '.join(short(name) for name in known[:most])}{more}." if known else ""
+
+
+def remedy(kind: str, name: str, guessed: bool) -> str:
+    """What to do about a name that nothing has, as a sentence with a space before it. guessed: another was offered."""
+    if kind in PARTS:
+        part = f", {name}" if name.isidentifier() and len(name) <= MAX_KEY_BYTES else ""
+        return f" {'If not, give' if guessed else 'Give'} it to the app: onefold.App(…{part})."
+    return "" if guessed or kind not in ELSEWHERE else f" {ELSEWHERE[kind]}"
 
 
 def few(faults: Sequence[Fault]) -> tuple[Fault, ...]:

@@ -18,7 +18,7 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from onefold.terms.errors import Failed, HostError
-from onefold.terms.faults import short
+from onefold.terms.faults import ended, short
 
 
 class TurnFailed(Failed):
@@ -40,7 +40,7 @@ class ParseFailed(TurnFailed):
     def __init__(self, line: int, message: str, ran: int = 0, of: int = 0) -> None:
         self.line = line
         self.message = message
-        super().__init__(ran, of, f"Line {line} is no program: {message}.")
+        super().__init__(ran, of, f"Line {line} is no program: {ended(message)}")
 
 
 class UnknownCall(TurnFailed):
@@ -58,7 +58,7 @@ class ProgramRaised(TurnFailed):
 
     def __init__(self, message: str, ran: int = 0, of: int = 1) -> None:
         self.message = message
-        super().__init__(ran, of, f"The turn raised: {message}.")
+        super().__init__(ran, of, f"The turn raised: {ended(message)}")
 
 
 class LimitHit(TurnFailed):
@@ -75,7 +75,7 @@ class BadHandle(TurnFailed):
     def __init__(self, token: str, message: str, ran: int = 0, of: int = 1) -> None:
         self.token = token
         self.message = message
-        super().__init__(ran, of, f"The handle {short(token)!r} {message}.")
+        super().__init__(ran, of, f"The handle {short(token)!r} {ended(message)}")
 
 
 class OutOfTime(HostError):
