@@ -70,7 +70,7 @@ class _Door(BaseHTTPRequestHandler):
         if status != 204 and self.command != "HEAD":
             self.wfile.write(out)
 
-    do_GET = do_POST = do_HEAD = _any
+    do_GET = do_POST = do_PUT = do_DELETE = do_HEAD = _any
 
     def log_message(self, format: str, *args: object) -> None:
         """Quiet."""

@@ -16,6 +16,7 @@ BELOW = ("store", "testing")  # what a commit is made of, and what tries it
 FREE = {
     "fleet/abroad.py": "is a space that is another process's, and refuses",
     "host/cells.py number_shapes": "shapes are the store's: each is numbered once, by a unique key, whoever opens first",
+    "host/deploying.py _commit": "a version is numbered behind the one it was judged against, by a unique key, whichever node",
     "host/lease.py renew": "a node's own life, by its incarnation",
     "host/fleet.py open": "what a node's code reads, under its own name",
     "host/routing.py _refused": "a letter of this node that was refused, and that nobody else is told of",

@@ -21,6 +21,7 @@ DOORS = {
     "program": "what a method of a cell raises is its turn's verdict, and stored as one",
     "actuators": "effect execution: every fault of a step becomes a row",
     "reflex": "what a template, a selection or an effect raises is a row of its own run, and stops no other",
+    "ports": "what a stranger's file raises is the answer to who asked it, and ends no pass but its own",
     "serve": "every fault becomes a problem that a caller can read",
     "terms": "what an author's own words and looks raise is said of them, and breaks no refusal",
     "testing": "what a module under test raises is for a law to judge",

@@ -43,6 +43,7 @@ from tests.serve.fake_values import (
     ParkedItem,
     Started,
     Verdict,
+    Version,
     nightly,
     paid,
     refund_order,
@@ -336,6 +337,28 @@ class FakeHost(FakeReflexes):
             raise UnknownName("tool", name, "refund_order")
         self.exported = io.BytesIO(b"COMMIT;\n" if sql else b"SQLite format 3\0")
         return self.exported
+
+    async def deployed_list(self, *, caller: Caller) -> list[Version]:
+        return [Version("refund")]
+
+    async def deployed_versions(self, file: str, *, caller: Caller) -> list[Version]:
+        if file != "refund":
+            raise NotFound("deployed file", file)
+        return [Version(file)]
+
+    async def deploy(self, file: str, source: str, *, caller: Caller) -> tuple[Version, bool]:
+        self.acted.append(("deploy", file, source))
+        return Version(file), True
+
+    async def deployed_remove(self, file: str, *, caller: Caller) -> tuple[Version, bool]:
+        if file != "refund":
+            raise NotFound("deployed file", file)
+        return Version(file, digest="", tools=()), True
+
+    async def rollback(self, file: str, version: int, *, caller: Caller) -> tuple[Version, bool]:
+        if version != 1:
+            raise NotFound(f"version of {file}", str(version))
+        return Version(file, back_to=1), False
 
     async def ready(self) -> dict[str, Any]:
         return {"ready": self.is_ready, "store": "ok", "oldest_overdue_seconds": 1.5, "parked": len(self.parked)}

@@ -185,3 +185,18 @@ class Catalog:
     actuators: dict[str, Actuator[Any, Any]]
     modules: dict[str, Any]
     cells: dict[str, Any] = field(default_factory=dict)
+    generation: int = 0
+
+
+@dataclass
+class Version:
+    """One version of a deployed file."""
+
+    file: str
+    version: int = 1
+    generation: int = 1
+    digest: str = "sha256:00"
+    tools: tuple[str, ...] = ("refund_order",)
+    back_to: int | None = None
+    by: str = "anna"
+    at: int = NOW

@@ -265,6 +265,9 @@ RIGHTS: dict[tuple[str, str], set[str]] = {
     ("POST", "/facts/fact_1/release"): {OPERATE},
     ("GET", "/reflexes"): {READ, OPERATE},
     ("PUT", "/reflexes"): set(),  # `deploy`, which none of these keys has
+    **{(method, "/deployed/refund"): set() for method in ("GET", "PUT", "DELETE")},
+    ("GET", "/deployed"): set(),
+    ("POST", "/deployed/refund/rollback"): set(),
     ("POST", "/reflexes/draft"): {CALL, READ, OPERATE},
     ("GET", "/reflexes/graph"): {READ, OPERATE},
     ("GET", "/reflexes/overdue"): {READ, OPERATE},

@@ -15,6 +15,7 @@ order the second time got each other's results, and one order was paid with the 
     unwinding   lets an ended pass's tasks go                  blocking   the same verbs for plain functions
     stepping    one step function, read once                   receipt    a run as JSON
     executing   a pass: the only file that awaits the world    journal    what a run has done, for people
+    event_ids   what the events of a pass are called
 """
 
 from __future__ import annotations

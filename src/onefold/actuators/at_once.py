@@ -48,7 +48,7 @@ class Nobody:
     def register(self, waits: tuple[Wait, ...], released: tuple[str, ...], unread: tuple[str, ...]) -> None:
         """Nothing is waited for."""
 
-    def tell(self, event: Change | Progress, id: str) -> None:
+    def tell(self, event: Change | Progress) -> None:
         """Nothing is told."""
 
     def ended(self) -> None:

@@ -18,6 +18,7 @@ from msgspec import Raw
 
 from onefold.actuators import blocking
 from onefold.actuators.arguments import check_arguments
+from onefold.actuators.carried import PassEnded
 from onefold.actuators.limits import limits_of
 from onefold.actuators.module import RunModule, module_of
 from onefold.actuators.run import Run
@@ -41,6 +42,8 @@ Webhook = Literal["standard", "stripe", "github", "slack"]
 LongWait = Literal["auto", "receipt", "task"]
 HINTS = {"read_only": False, "destructive": True, "idempotent": False, "open_world": True}
 """What is said of a tool whose author says nothing: the careful answer to each."""
+Passing = Callable[[Any, "Actuator[Any, Any]"], Awaitable[PassEnded]]
+"""Makes a pass of an actuator over a run's actor, as `executing.run_pass` does."""
 INPUT_LIMIT = MAX_ROW_BYTES - 65_536
 """Bytes of a run's input: a notice shows it beside its message, in one row."""
 HOST = re.compile(r"https://[a-z0-9]([a-z0-9.-]*[a-z0-9])?(:\d{1,5})?", re.ASCII)
@@ -51,8 +54,11 @@ class Actuator(Generic[I, O]):
     """A durable function as a value.
 
     function: the plain function. model: its input, or None. is_async: whether it runs as a task or in
-    a thread. ports: names of the ports it declares. result: the codec of its return annotation.
+    a thread. ports: names of the ports it declares. result: the codec of its return annotation. passing: who makes its
+    passes, where its function is not in this process.
     """
+
+    passing: Passing | None = None
 
     def __init__(
         self,
@@ -78,8 +84,7 @@ class Actuator(Generic[I, O]):
         self.is_async = inspect.iscoroutinefunction(function)
         self.model, returns = self._signature()
         self.result = codec_of(returns)
-        self.input_schema: Schema = input_schema(self.model, f"actuator {self.name}")
-        self.output_schema: Schema = _told(self.result)
+        self.input_schema, self.output_schema = self._schemas()
         self.capabilities = tuple(self._capability(item) for item in _items(capabilities, self._refuse, "capabilities"))
         self.ports = frozenset(item.name for item in self.capabilities if isinstance(item, Port))
         self.migrations = tuple(self._migration(item) for item in _items(migrations, self._refuse, "migrations"))
@@ -99,6 +104,10 @@ class Actuator(Generic[I, O]):
     def check(self, arguments: Json) -> I:
         """The input made of what was sent. Raises: BadArguments with one fault a field; nothing was started."""
         return cast(I, check_arguments(self.model, self.input_schema["properties"], arguments))
+
+    async def checked(self, arguments: Json) -> I:
+        """As `check`, for a door that can wait: the model may be in another process."""
+        return self.check(arguments)
 
     def written(self, value: I | None) -> bytes:
         """The input as canonical JSON, kept with the run. Raises: TypeError for another class, TooLarge."""
@@ -174,6 +183,9 @@ class Actuator(Generic[I, O]):
         if "return" not in hints:
             self._refuse("has no return annotation; the signature is the schema")
         return model, hints["return"]
+
+    def _schemas(self) -> tuple[Schema, Schema]:
+        return input_schema(self.model, f"actuator {self.name}"), _told(self.result)
 
     def _annotations(self) -> dict[str, Any]:
         try:

@@ -12,16 +12,14 @@ import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from contextvars import Context, copy_context
-from hashlib import blake2b
 from typing import Any, Protocol, TypeVar
-
-import msgspec
 
 from onefold.actuators.attempting import Attempt, DatabaseAttempt, encoded
 from onefold.actuators.blocking import Crossing
 from onefold.actuators.calls import StepCall
 from onefold.actuators.carried import Change, Diverged, PassEnded, Progress, Rested
 from onefold.actuators.declare import Actuator
+from onefold.actuators.event_ids import attempt_id, event_id
 from onefold.actuators.parts import Wait
 from onefold.actuators.passing import Pass
 from onefold.actuators.passloop import PassTask, Path
@@ -249,16 +247,13 @@ class Execution:
             self.tasks[id] = self.host.create_task(coro, context=call.context)
 
     def _id(self, call: StepCall, attempt: int) -> str:
-        """The id of an attempt's event: the round stands in it, so that an attempt made anew is a new one."""
-        return f"{call.id}/{self.state.round}.{attempt}"
+        return attempt_id(call.id, attempt, self.state.round)
 
     def register(self, waits: tuple[Wait, ...], released: tuple[str, ...], unread: tuple[str, ...]) -> None:
-        told = msgspec.json.encode(([wait.call for wait in waits], released, unread))
-        id = f"w/{self.state.round}/{blake2b(told, digest_size=12).hexdigest()}"
-        self.tasks[id] = self.host.create_task(self._register(Waiting(waits, released, unread), id))
+        self.tell(Waiting(waits, released, unread))
 
-    def tell(self, event: Change | Progress, id: str) -> None:
-        id = f"{id}/{self.state.round}"
+    def tell(self, event: Waiting | Change | Progress) -> None:
+        id = event_id(event, self.state.round)
         self.tasks[id] = self.host.create_task(self._register(event, id))
 
     async def _register(self, event: Event, id: str) -> None:

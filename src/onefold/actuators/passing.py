@@ -53,7 +53,7 @@ class Executor(Protocol):
     def register(self, waits: tuple[Wait, ...], released: tuple[str, ...], unread: tuple[str, ...]) -> None:
         """Make waits durable while steps still run; `Pass.registered` is called after the commit."""
 
-    def tell(self, event: Change | Progress, id: str) -> None:
+    def tell(self, event: Change | Progress) -> None:
         """Make it durable; `Pass.registered` is called after the commit."""
 
     def ended(self) -> None:
@@ -146,7 +146,7 @@ class Pass:
         known = self.state.progress
         if not self.suspended and (known is None or self.progressed > known.n):
             self.folding += 1
-            self.executor.tell(Progress(self.progressed, message, done, of), f"p/{self.progressed}")
+            self.executor.tell(Progress(self.progressed, message, done, of))
 
     def next_uuid(self) -> str:
         """What a UUID is made of. Raises: as `next_id`."""
@@ -263,7 +263,7 @@ class Pass:
         """
         if self.changed:
             self.recording, self.folding = True, self.folding + 1
-            self.executor.tell(Change(tuple(self.changed)), f"v/{self.changed[0]}")
+            self.executor.tell(Change(tuple(self.changed)))
             self.changed = []
         if self.recording and self.folding:
             return False

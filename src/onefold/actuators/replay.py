@@ -17,6 +17,7 @@ from onefold.actuators.executing import Actor, Execution
 from onefold.actuators.parts import Wait
 from onefold.actuators.passing import told
 from onefold.actuators.state import State
+from onefold.actuators.words import Waiting
 
 
 class Noting(Execution):
@@ -64,7 +65,7 @@ class Replay(Noting):
     def abandon(self, call: StepCall) -> None:
         """There is nothing to abandon."""
 
-    def tell(self, event: Change | Progress, id: str) -> None:
+    def tell(self, event: Waiting | Change | Progress) -> None:
         """The pass itself does."""
 
     def register(self, waits: tuple[Wait, ...], released: tuple[str, ...], unread: tuple[str, ...]) -> None:

@@ -73,6 +73,14 @@ class Line:
         """Change something; `body` is JSON. Raises: as get."""
         return self._runner.run(self._ask("POST", path, {}, body, dict(headers or {})))
 
+    def put(self, *path: str, body: bytes) -> Answer:
+        """Set something; `body` is JSON. Raises: as get."""
+        return self._runner.run(self._ask("PUT", path, {}, body, {}))
+
+    def delete(self, *path: str) -> Answer:
+        """Take something away. Raises: as get."""
+        return self._runner.run(self._ask("DELETE", path, {}, None, {}))
+
     def save(self, out: BinaryIO, *path: str, accept: str | None = None, **query: Any) -> None:
         """Read something long, piece by piece, into `out`. Raises: as get, also for an answer that was cut off."""
         asked = {name: str(value) for name, value in query.items() if value is not None}

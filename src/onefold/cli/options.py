@@ -35,7 +35,8 @@ class Listing(click.Group):
         return super().parse_args(ctx, args)
 
 
-def _address(context: click.Context, parameter: click.Parameter, url: str | None) -> str | None:
+def address(context: click.Context, parameter: click.Parameter, url: str | None) -> str | None:
+    """An address as it was typed. Raises: BadParameter."""
     if url is not None and not url.startswith(("http://", "https://")):
         raise click.BadParameter(f"{url!r}: an address begins with http:// or https://, like http://127.0.0.1:8600")
     return url
@@ -54,7 +55,7 @@ json_option = click.option(
 def spoken(command: Callable[..., R]) -> Callable[..., R]:
     """Give a command `line` as its first argument, and --url, --as and --json."""
 
-    @click.option("--url", help=ADDRESS, callback=_address)
+    @click.option("--url", help=ADDRESS, callback=address)
     @click.option("--as", "principal", metavar="PRINCIPAL", help="Act as this principal.")
     @json_option
     @functools.wraps(command)

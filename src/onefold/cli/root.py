@@ -18,6 +18,7 @@ from onefold.cli.approve import approve
 from onefold.cli.backup import backup, restore
 from onefold.cli.call import call
 from onefold.cli.check import check
+from onefold.cli.deploy import deploy
 from onefold.cli.dev import dev
 from onefold.cli.doctor import doctor
 from onefold.cli.export import export
@@ -94,6 +95,7 @@ COMMANDS = (
     dev,
     serve,
     check,
+    deploy,
     replay,
     call,
     runs,

@@ -78,14 +78,19 @@ def facts(pairs: Iterable[tuple[str, Any]]) -> None:
 
 
 def problem(found: Problem) -> None:
-    """A refusal in words, on stderr: its sentence, then a line for each field."""
+    """A refusal in words, on stderr: its sentence, then a line for each field or finding."""
     told = found.told
-    errors = told.get("errors")
+    errors, findings = told.get("errors"), told.get("findings")
+    nothing = plain(told.get("detail")).partition(". ")[0]
     if isinstance(errors, list) and errors:
-        nothing = plain(told.get("detail")).partition(". ")[0]
         click.echo(f"{nothing}.", err=True)
         for one in errors:
             click.echo(f"- {_fault(one)}", err=True)
+        return
+    if isinstance(findings, list) and findings:
+        click.echo(f"{nothing}.", err=True)
+        for one in findings:
+            click.echo(f"{plain(one.get('where'))}: {plain(one.get('problem'))}", err=True)
         return
     click.echo(plain(told.get("detail") or told.get("title") or told), err=True)
 

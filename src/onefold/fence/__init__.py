@@ -2,7 +2,7 @@
 
 For: `check`: modules, charts, cells and actuators, found in source text; each finding with its line, its
 rule, why, and what to write instead.
-Imports: terms.  Imported by: reflex, cli.
+Imports: terms.  Imported by: host, reflex, cli.
 Never: imports or runs a user's code; opens a file; reports what it cannot tell.
 Was wrong once: a list of forbidden words. It found `time` in a variable's name and missed `from time import
 time as t`; what a name means has to be worked out.

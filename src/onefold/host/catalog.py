@@ -28,17 +28,20 @@ if TYPE_CHECKING:
 Part: TypeAlias = "Actuator[Any, Any] | Module[Any, Any, Any, Any, Any] | Port[Any, Any] | Reflexes | type[Cell]"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Catalog:
-    """Names to parts. `people`: whom a program may notify. `reflexes`: in the order given."""
+    """Names to parts. `people`: whom a program may notify. `reflexes`: in the order given. `generation`: grows with each
+    change of its actuators, which deployed files make (host.offering) and nobody else; what was made of it is made anew.
+    """
 
     title: str
-    actuators: Mapping[str, Actuator[Any, Any]]
+    actuators: dict[str, Actuator[Any, Any]]
     modules: Mapping[str, Module[Any, Any, Any, Any, Any]]
     ports: Mapping[str, Port[Any, Any]]
     people: Mapping[str, Person]
     reflexes: Sequence[Reflexes] = ()
     cells: Mapping[str, Cells] = field(default_factory=dict)
+    generation: int = 0
 
     def shape(self, name: str) -> Shape:
         """Raises: UnknownName with the nearest name."""

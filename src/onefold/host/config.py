@@ -20,6 +20,7 @@ from onefold.host.settings import (
     KNOWN,
     URL,
     BlobHome,
+    Deployed,
     Durability,
     Key,
     Wrong,
@@ -39,7 +40,7 @@ CAPACITY = 10_000  # residents of one process
 LEASE = 10_000  # ms
 # ONEFOLD_KEY is the command line's bearer; ONEFOLD_SECRET a usual `secret_env`.
 _NOT_SETTINGS = ("key", "secret")
-_TABLES = frozenset("spaces node retention smtp people hooks signals".split())
+_TABLES = frozenset("spaces node retention smtp people hooks signals deployed".split())
 LEAST_SECRET = 16  # bytes; a shorter one can be guessed faster than links expire
 
 
@@ -120,6 +121,7 @@ class Config:
     hooks: Mapping[str, Hook] = field(default_factory=dict)
     signals: Mapping[str, Incoming] = field(default_factory=dict)
     keys: tuple[Key, ...] = ()
+    deployed: Deployed = field(default_factory=Deployed)
     file: Path | None = None
     environ: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)
 
@@ -222,6 +224,8 @@ def settle(
     merged = from_file | from_env | asked | said
     findings += _of_fleets(asked | said, merged)
     named = str([value for name, value in merged.items() if name.endswith(("_env", "keys"))])
+    secret = [one for one in merged.get("deployed.environment", ()) if f"'{one}'" in named]
+    findings += [Finding("deployed.environment", f"{one} holds a secret of the host's own") for one in secret]
     for variable, meant in strangers.items():
         if f"'{variable}'" not in named:
             findings.append(Finding(variable, f"there is no such setting; did you mean {meant}?"))
@@ -332,8 +336,7 @@ def _build(merged: Mapping[str, Any], file: Path | None, environ: Mapping[str, s
     def known(name: str, default: Any) -> Any:
         return merged.get(name, default)
 
-    spaces = _spaces(merged, findings)
-    hooks, signals = under("hooks"), under("signals")
+    spaces, hooks, signals = _spaces(merged, findings), under("hooks"), under("signals")
     for name, parts in hooks.items():
         _needs(parts, f"hooks.{name}", ("secret_env",), findings)
     for name, parts in signals.items():
@@ -367,6 +370,7 @@ def _build(merged: Mapping[str, Any], file: Path | None, environ: Mapping[str, s
         hooks={name: Hook(**parts) for name, parts in hooks.items()},
         signals={name: Incoming(**parts) for name, parts in signals.items()},
         keys=known("keys", ()),
+        deployed=Deployed(known("deployed.environment", ())),
         file=file,
         environ=environ,
     )

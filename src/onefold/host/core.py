@@ -179,6 +179,7 @@ class Core:
         self.programs: Programs = NoCells()
         self.evicts: Callable[[ActorId], Awaitable[str]] = _absent
         self.admits: Callable[[ActorId], Awaitable[None]] = _anybody  # waits while somebody has a cell alone
+        self.newest: Callable[[ActorId], Awaitable[None]] = _anybody  # before a pass: takes up what others deployed
         self.acts: dict[str, Act] = {}  # that only an actor's owner can do, by name
         self.gained: list[Callable[[], None]] = []  # told that other actors are this process's now
         self.nudged: list[Callable[[], None]] = []  # told that another node left something new in the store

@@ -16,7 +16,6 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from onefold.actuators.executing import run_pass
-from onefold.actuators.tables import RUNS, beside
 from onefold.host.approvals import ApprovalVerbs, asking
 from onefold.host.blobs import BlobJanitor, BlobVerbs
 from onefold.host.caller import Caller
@@ -25,6 +24,9 @@ from onefold.host.clock import Clock
 from onefold.host.config import Config
 from onefold.host.core import MAIN, Core, Passing, nowhere
 from onefold.host.delivering import standing_ports
+from onefold.host.deploy_verbs import DeployVerbs
+from onefold.host.deployed import DEPLOYMENTS
+from onefold.host.deploying import Deploying
 from onefold.host.driver import soonest
 from onefold.host.exporting import export_of
 from onefold.host.forking import ForkVerbs
@@ -33,6 +35,7 @@ from onefold.host.kin import kin_ports
 from onefold.host.limiting import limit_ports, limits_module
 from onefold.host.live import Happening, Live
 from onefold.host.modules import ModuleVerbs
+from onefold.host.offering import Offering
 from onefold.host.parked import ParkedVerbs
 from onefold.host.passes import pass_port
 from onefold.host.reckoning import RECKONINGS, Reckoning
@@ -66,7 +69,16 @@ GRACE_S = 10.0  # what is on its way at a stop may finish for this long
 
 
 class Host(
-    ModuleVerbs, ForkVerbs, RunVerbs, RerunVerbs, ApprovalVerbs, ParkedVerbs, BlobVerbs, SweepVerbs, ReflexVerbs
+    ModuleVerbs,
+    ForkVerbs,
+    RunVerbs,
+    RerunVerbs,
+    ApprovalVerbs,
+    ParkedVerbs,
+    BlobVerbs,
+    SweepVerbs,
+    ReflexVerbs,
+    DeployVerbs,
 ):
     """An app that runs. Build it with the world it stands on, then `open` it."""
 
@@ -99,6 +111,8 @@ class Host(
         self._chance = chance
         self._live = Live(clock)
         self._reflexing = Reflexing(self._core, self._live, self.start, self.run_send, self._post)
+        self._offering = Offering(self._core, self._offer, self._withdraw, self._reflexing.offered)
+        self._deploying = Deploying(self._core, self._offering, self._live)
         self._counted = (-COUNTED_MS, 0)
         self.fleet: Fleet | None = None if member is None else member.fleet(self._core, signing)
 
@@ -149,12 +163,13 @@ class Host(
         core.keep(
             MAIN,
             [*modules, *self.catalog.cells.values(), alerting(self.config.alerts), *limits_module(self.catalog)],
-            schemas=(RECKONINGS, LEDGER, *schemas, *shared),
+            schemas=(RECKONINGS, LEDGER, DEPLOYMENTS, *schemas, *shared),
             ready=ready,
             resting={module.name for module in modules if module.mostly_sleeps},
             windows=core.windows,
         )
-        self._keep_actuators((RUNS, *shared) if on_postgres(self.config.store) else (RUNS,))
+        self._offering.shared = shared if on_postgres(self.config.store) else ()
+        self._offering.keep(self.catalog.actuators.values())
         self._open_runs()
         core.acts.update({"retry": self._retry, "drop": self._drop, "fork": self._fork, "prune": self._prune})
         core.acts.update({"letter again": self._boxed, "letter gone": self._boxed, "ring": self._ring})
@@ -164,22 +179,12 @@ class Host(
         await core.space(MAIN)
         if self.fleet is not None:
             await self.fleet.open()
+        await self._deploying.open()
         await self._reflexing.open()
         core.start()
         reckoning.start(modules)
         if self.catalog.cells or self.fleet is not None:
             self._begin_mail()
-
-    def _keep_actuators(self, schemas: Sequence[Schema]) -> None:
-        for actuator in self.catalog.actuators.values():
-            self._core.keep(
-                actuator.name,
-                [actuator.module],
-                schemas=schemas,
-                beside={actuator.name: beside},
-                resting={actuator.name},
-                ready=_migrating(actuator.migrations),
-            )
 
     def _ports_to_cells(self) -> dict[str, Port[Any, Any]]:
         if not self.catalog.cells:
@@ -209,7 +214,7 @@ class Host(
         blobs = BlobJanitor(core)
         core.closing.append(blobs.round.stop)
         core.beside_idle.append(lambda: blobs.round.idle)
-        core.driver.janitor = lambda: janitor.beat() | blobs.beat()
+        core.driver.janitor = lambda: janitor.beat() | blobs.beat() | self._deploying.beat()
         return reckoning
 
     def _keep_ports(
@@ -282,6 +287,7 @@ class Host(
             await self.fleet.abandon()
         self._core.postman.abandon()
         await self._reflexing.abandon()
+        await self._deploying.close()
         await self._core.abandon()
         if "cells" in self.__dict__:
             self.cells.close()
@@ -367,11 +373,3 @@ def _of_fleet(*, fleet: bool) -> tuple[Schema, ...]:
     from onefold.fleet.ownership import FLEET
 
     return (FLEET, MAILS) if fleet else (MAILS,)
-
-
-def _migrating(statements: Sequence[str]) -> Callable[[AuthorSpace], Any]:
-    async def migrate(space: AuthorSpace) -> None:
-        if statements:
-            await space.author_migrate(statements)
-
-    return migrate

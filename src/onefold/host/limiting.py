@@ -7,6 +7,7 @@ Was wrong once: places in this process's memory. Two nodes let twice as many in,
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +25,7 @@ from onefold.terms.typed import codec_of
 
 if TYPE_CHECKING:
     from onefold.actuators.limiting import LimitModule
+    from onefold.actuators.limits import Limits
 
 YES, NOTHING = codec_of(bool), codec_of(type(None))
 
@@ -38,7 +40,26 @@ def limits_module(catalog: Catalog) -> list[LimitModule]:
         return []
     from onefold.actuators.limiting import limiting
 
-    return [limiting({name: one.limits for name, one in catalog.actuators.items() if one.limits is not None})]
+    return [limiting(_Limits(catalog))]
+
+
+class _Limits(Mapping[str, "Limits"]):
+    """The limits of the actuators that have some, as they are now: a deployed file may bring others."""
+
+    def __init__(self, catalog: Catalog) -> None:
+        self._catalog = catalog
+
+    def __getitem__(self, name: str) -> Limits:
+        limits = self._catalog.actuators[name].limits
+        if limits is None:
+            raise KeyError(name)
+        return limits
+
+    def __iter__(self) -> Iterator[str]:
+        return (name for name, one in self._catalog.actuators.items() if one.limits is not None)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
 
 
 def limit_ports(core: Core) -> dict[str, Port[Any, Any]]:

@@ -93,8 +93,10 @@ def pass_port(core: Core) -> Inner[RunPass, PassEnded]:
     """The port that runs passes. At most one pass of a run is outstanding: its row is."""
 
     async def run(at: ActorId, body: RunPass) -> PassEnded:
+        await core.newest(at)
         actuator = core.catalog.actuator(at.kind)
         resident = await core.node.activate(at)
-        return await core.run_pass(RunActor(core, at, resident), actuator)
+        making = actuator.passing or core.run_pass
+        return await making(RunActor(core, at, resident), actuator)
 
     return Inner("pass", run, RunPass, PassEnded)

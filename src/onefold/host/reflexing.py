@@ -51,6 +51,7 @@ class Reflexing:
         self._send = send
         self._post = post
         self._engine: Engine | None = None
+        self._known: dict[str, Effect] = {}
         self._driver: Driver | None = None
         self._looked = -1  # the beat at which was looked for what is parked
         self._alerts = ReflexAlerts(core)
@@ -175,7 +176,8 @@ class Reflexing:
             from onefold.reflex.templates import CelTransform
 
             brought = CelTransform()
-        self._engine = Engine(space, transform=brought, select=self._select(), effects=self._effects())
+        self._known = dict(self._effects())
+        self._engine = Engine(space, transform=brought, select=self._select(), effects=self._known)
         self._engine.life = self._life
         return self._engine
 
@@ -209,6 +211,14 @@ class Reflexing:
 
         own = [*standing(self._core, self._start, self._send, self._post), *self.outward()]
         return watched(Seams(self._core).effects(own).values(), self._core, self._done)
+
+    def offered(self) -> None:
+        """The app has other actuators: their effects are the engine's from now on."""
+        if self._engine is not None:
+            known = self._effects()
+            self._known.clear()
+            self._known.update(known)  # the engine looks into this very dict, between two advances
+            self._engine.stirred()
 
     def rest(self) -> None:
         """Claim nothing more."""

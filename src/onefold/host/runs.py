@@ -19,6 +19,7 @@ from typing import Any
 
 from msgspec import Raw, structs
 
+from onefold.actuators.declare import Actuator
 from onefold.actuators.ending import MARK
 from onefold.actuators.history import history_of
 from onefold.actuators.journal import rows
@@ -73,13 +74,28 @@ class RunVerbs(StartVerbs):
         self._by_tag: dict[str, list[str]] = {}
         self._at_once: dict[str, bool] = {}
         self._agreeing: dict[tuple[str, str | None, str | None], Turns] = {}
-        for name in self._core.catalog.actuators:
-            self._by_tag.setdefault(run_tag(name), []).append(name)
-        self._core.ports.update(run_ports(self._core.catalog.actuators.values(), self.start_checked, self.run_send))
+        self._offer(*self._core.catalog.actuators.values())
         self._core.acts["reopen"] = self._reopen
         self._core.runs = self
         self._core.heard.append(lambda resident, folded: self._wake(resident.at, resident.durable))
         self._core.looks.append(lambda at: self._wake(at, None))
+
+    def _offer(self, *actuators: Actuator[Any, Any]) -> None:
+        """Take calls for these from now on; one of a name that is known stands in the place of the former."""
+        for one in actuators:
+            named = self._by_tag.setdefault(run_tag(one.name), [])
+            if one.name not in named:
+                named.append(one.name)
+            self._at_once.pop(one.name, None)
+        self._core.ports.update(run_ports(actuators, self.start_checked, self.run_send))
+
+    def _withdraw(self, name: str) -> None:
+        """Take no more calls for this one, and show none of its runs."""
+        self._by_tag[run_tag(name)].remove(name)
+        for run in [run for run, at in self._actors.items() if at.kind == name]:
+            del self._actors[run]
+        for port in run_ports([self._core.catalog.actuators[name]], self.start_checked, self.run_send):
+            self._core.ports.pop(port, None)
 
     # --- looking ----------------------------------------------------------------------------
 

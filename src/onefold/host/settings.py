@@ -28,6 +28,13 @@ URL = re.compile(r"(https?://|mailto:)\S+")
 
 
 @dataclass(frozen=True, slots=True)
+class Deployed:
+    """What deployed files get of this host. environment: the variables that one may see, of those it declares."""
+
+    environment: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Key:
     """One bearer key: whom it speaks for and what it may do. The key itself is in the variable it names."""
 
@@ -73,6 +80,14 @@ def _targets(value: Any) -> tuple[str, ...]:
             told = told if url == "console" else f"; write mailto:{url}" if "@" in url and ":" not in url else ""
             raise Wrong(f"{url!r} is no mailto:, https: or http: address{told}")
     return urls
+
+
+def _offered(value: Any) -> tuple[str, ...]:
+    names = _texts(value)
+    for name in names:
+        if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name, re.ASCII) or name.startswith("ONEFOLD_"):
+            raise Wrong(f"{name!r} is no variable that may be offered: a name, and none that begins with ONEFOLD_")
+    return names
 
 
 def _store(value: Any) -> str:
@@ -256,6 +271,7 @@ KNOWN: Mapping[str, Callable[[Any], Any]] = {
     "signals.*.scheme": _scheme,
     "signals.*.principal": _text,
     "keys": _keys,
+    "deployed.environment": _offered,
 }
 
 NAMED = frozenset({*KNOWN, *(name.partition(".")[0] for name in KNOWN)})

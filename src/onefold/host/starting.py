@@ -29,7 +29,7 @@ from onefold.host.limiting import group_of
 from onefold.ports.callback import refusal
 from onefold.store.contract import Query
 from onefold.terms.codec import canonical, digest
-from onefold.terms.errors import AlreadyDone, BadArguments, Contended, Fault, KeyConflict, NotFound
+from onefold.terms.errors import AlreadyDone, BadArguments, Contended, Fault, KeyConflict, NotFound, PortFailed
 from onefold.terms.ids import ActorId, check_text, door_id, principal_text, run_id, run_id_random
 
 CALLBACK = "Onefold-Callback"
@@ -123,11 +123,22 @@ class StartVerbs:
 
         Raises: BadArguments, UnknownName, TooLarge, KeyConflict, AlreadyDone, Busy: before any row exists.
         """
-        actuator = self._core.catalog.actuator(name)
-        checked = actuator.check(arguments)
+        actuator, checked = await self._checked(name, arguments)
         if callback is not None and (why := refusal(callback, here=not self._core.config.keys)) is not None:
             raise BadArguments([Fault(CALLBACK, why)])
         return await self.start_checked(actuator, checked, key=key, caller=caller, wait_ms=wait_ms, callback=callback)
+
+    async def _checked(self, name: str, arguments: Any) -> tuple[Actuator[Any, Any], Any]:
+        """The actuator, and the input that it takes. One of a deployed file may be replaced while it looks: the next is
+        asked then. Raises: BadArguments, UnknownName, PortFailed.
+        """
+        while True:
+            actuator = self._core.catalog.actuator(name)
+            try:
+                return actuator, await actuator.checked(arguments)
+            except PortFailed:
+                if self._core.catalog.actuators.get(name) is actuator:
+                    raise
 
     async def start_checked(
         self,
@@ -235,7 +246,8 @@ class StartVerbs:
         """Whether this actuator's function may end without an act: its code names no verb of its run."""
         known = self._at_once.get(actuator.name)
         if known is None:
-            known = self._at_once[actuator.name] = actuator.is_async and not names_a_verb(actuator.function)
+            here = actuator.passing is None and actuator.is_async
+            known = self._at_once[actuator.name] = here and not names_a_verb(actuator.function)
         return known
 
     async def _meet(self, call: Call) -> ActorId | None:

@@ -86,7 +86,7 @@ class SweepVerbs:
                 await sweeping.replies(space, of_all(self._core.standing, MAIN), now - replies, now, dry=dry_run)
             ).count
         if runs is not None:
-            for name in self._core.catalog.actuators:
+            for name in tuple(self._core.catalog.actuators):
                 sweep = RunSweep(self._core, name, self._forget_run)
                 ended_runs += await sweep.all(now - runs, dry=dry_run)
         gone = await self._reflexing.sweep(_before(now, reflex_runs), _before(now, intake), dry_run=dry_run)
@@ -201,14 +201,19 @@ class Janitor:
     def __init__(self, core: Core, forget: Callable[[str], None], reflexing: Reflexing) -> None:
         self._core = core
         self._reflexing = reflexing
-        self._runs = [RunSweep(core, name, forget) for name in core.catalog.actuators]
+        self._forget = forget
+        self._sweeps: dict[str, RunSweep] = {}
         core.acts[FORGET] = self._forgets
         self.round = Round("onefold janitor", self._sweep_some)
 
     async def _forgets(self, at: ActorId, word: Mapping[str, Any]) -> int:
         """Another node sweeps runs of this one."""
-        (sweep,) = [each for each in self._runs if each.name == at.kind]
-        return await sweep.named(word)
+        return await self._sweep_of(self._core.catalog.actuator(at.kind).name).named(word)
+
+    def _sweep_of(self, name: str) -> RunSweep:
+        if name not in self._sweeps:
+            self._sweeps[name] = RunSweep(self._core, name, self._forget)
+        return self._sweeps[name]
 
     def beat(self) -> bool:
         """Returns whether the round before left something to do."""
@@ -237,7 +242,8 @@ class Janitor:
         if kept.replies is not None:
             more |= (await sweeping.replies(space, guard, now - kept.replies, now, looks=LOOKS)).more
         if kept.runs is not None:
-            for sweep in self._runs:
+            for name in tuple(core.catalog.actuators):
+                sweep = self._sweep_of(name)
                 for status in ENDED:
                     taken, further = await sweep.look(status, now - kept.runs)
                     more |= further and taken > 0

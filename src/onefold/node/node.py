@@ -76,19 +76,19 @@ class Node:
     def keep(
         self,
         name: str,
-        opening: Opening,
+        opening: Opening | Home,
         modules: Sequence[Module[Any, Any, Any, Any, Any]],
         beside: Mapping[str, Beside] | None = None,
         resting: Container[str] = (),
         windows: Mapping[str, int] | None = None,
     ) -> Home:
-        """Serve these kinds from the space `name`, which `opening` opens when first needed."""
+        """Serve these kinds from the space `name`, which `opening` opens when first needed; or from a home it has by now."""
         rows, told, guard = beside or {}, Told(self, name), self._owning
 
         def lane(space: Space, folder: Folder) -> Lane:
             return Lane(space, folder, self._now, told, rows, resting, windows, guard)
 
-        home = Home(name, opening, lane)
+        home = opening if isinstance(opening, Home) else Home(name, opening, lane)
         for module in modules:
             home.kinds.append(module.name)
             self._kinds[module.name] = Kind(module, home)
@@ -113,7 +113,7 @@ class Node:
 
     async def settled(self) -> None:
         """Wait until no turn is queued or committing in any space."""
-        for kind in self._kinds.values():
+        for kind in tuple(self._kinds.values()):
             if kind.home.lane is not None:
                 await kind.home.lane.settled()
 

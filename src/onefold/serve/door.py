@@ -273,6 +273,8 @@ class Catalog(Protocol):
     @property
     def cells(self) -> Mapping[str, Any]: ...
 
+    generation: int
+
 
 class Key(Protocol):
     """One bearer key: whom it speaks for, what it may do, and which variable holds it."""

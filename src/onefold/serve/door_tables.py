@@ -10,11 +10,12 @@ from collections.abc import Sequence
 from typing import Any, BinaryIO, Protocol
 
 from onefold.host.caller import Caller
+from onefold.serve.door_deployed import HasDeployed
 
 Json = Any
 
 
-class HasTables(Protocol):
+class HasTables(HasDeployed, Protocol):
     """The tables of an actuator, which are its author's. Every verb needs `operate`."""
 
     async def tables(self, name: str, *, caller: Caller) -> Sequence[str]: ...

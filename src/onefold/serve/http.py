@@ -17,6 +17,7 @@ from onefold.serve.approvals import Approvals
 from onefold.serve.bodies import Waits
 from onefold.serve.cells import Cells
 from onefold.serve.console import Console
+from onefold.serve.deployed import Deployed
 from onefold.serve.door import Host
 from onefold.serve.facts import Facts
 from onefold.serve.fleet import Fleet
@@ -66,6 +67,7 @@ def asgi_app(host: Host, *, allowed_hosts: Sequence[str] = ()) -> Front:
             *Approvals(host).routes(),
             *Facts(host).routes(),
             *Reflexes(host).routes(),
+            *Deployed(host).routes(),
             *Fleet(host).routes(),
             *Health(host, counts).routes(),
             Route("GET", "/openapi.json", document.show, ANY_RIGHT),

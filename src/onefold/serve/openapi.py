@@ -11,7 +11,14 @@ from __future__ import annotations
 from typing import Any, Final
 
 from onefold.actuators.schema import output_schema
-from onefold.serve import openapi_cells, openapi_fleet, openapi_paths, openapi_reflexes, openapi_tables
+from onefold.serve import (
+    openapi_cells,
+    openapi_deployed,
+    openapi_fleet,
+    openapi_paths,
+    openapi_reflexes,
+    openapi_tables,
+)
 from onefold.serve import openapi_parts as parts
 from onefold.serve.door import Actuator, Host
 from onefold.serve.routes import Answer, Ask, answer
@@ -21,15 +28,17 @@ _DEFS: Final = "#/$defs/"
 
 
 class Document:
-    """The document over one host. Made once: what is served does not change while it is served."""
+    """The document over one host. Made once for each set of tools: a deployed file brings others."""
 
     def __init__(self, host: Host) -> None:
         self._host = host
         self._made: dict[str, Any] | None = None
+        self._generation = 0
 
     async def show(self, ask: Ask) -> Answer:
-        if self._made is None:
-            self._made = document(self._host)
+        generation = self._host.catalog.generation
+        if self._made is None or self._generation != generation:
+            self._made, self._generation = document(self._host), generation
         return answer({**self._made, "servers": [{"url": ask.base or "/"}]})
 
 
@@ -49,6 +58,7 @@ def document(host: Host) -> dict[str, Any]:
         | openapi_reflexes.paths()
         | openapi_cells.paths()
         | openapi_fleet.paths()
+        | openapi_deployed.paths()
     )
     made: dict[str, Any] = {
         "openapi": "3.1.0",

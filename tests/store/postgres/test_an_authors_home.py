@@ -92,3 +92,18 @@ async def test_two_processes_make_one_home(postgres: str) -> None:
         assert await space.author_tables() == ["refunds"]
     for world in worlds:
         await world.close()
+
+
+@pytest.mark.parametrize("more", [[], ["insert into counted(what) values('once')"]])
+async def test_processes_that_migrate_at_once_run_each_statement_once(postgres: str, more: list[str]) -> None:
+    worlds = [PostgresWorld(postgres, shared=True) for _ in range(4)]
+    try:
+        for n in range(6):
+            spaces = [await world.open(f"space_{n}", [SCHEMA]) for world in worlds]
+            await asyncio.gather(*(space.author_migrate([*MIGRATIONS, *more]) for space in spaces))
+            await asyncio.gather(*(space.author_migrate([*MIGRATIONS, *more]) for space in spaces))
+            _, rows, _ = await spaces[0].author_rows("counted", limit=5, after=None)
+            assert len(rows) == len(more)
+    finally:
+        for world in worlds:
+            await world.close()

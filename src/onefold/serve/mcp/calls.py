@@ -79,7 +79,6 @@ class Calls:
     def __init__(self, host: Host, waits: bodies.Waits) -> None:
         self.host = host
         self._waits = waits
-        self._actuators = {one.name: one for one in host.catalog.actuators.values() if one.tool}
         self._runs: dict[str, Callable[[Request], Awaitable[dict[str, Any]]]] = {
             "get_run": self._get_run,
             "list_runs": self._list_runs,
@@ -94,7 +93,8 @@ class Calls:
         return {**result, "_meta": {**result.get("_meta", {}), SERVER_INFO: self._who}}
 
     def knows(self, tool: str, only: str | None) -> bool:
-        if tool in self._actuators:
+        actuator = self.host.catalog.actuators.get(tool)
+        if actuator is not None and actuator.tool:
             return only in (None, tool)
         return tool in self._runs or (tool in self.cells and only is None)
 
@@ -123,9 +123,10 @@ class Calls:
 
     async def _start(self, tool: str, request: Request) -> dict[str, Any]:
         require(request.caller, _CALL, tool)
+        actuator = self.host.catalog.actuators.get(tool)
         started = await self.host.start(tool, dict(request.arguments), key=request.key(), caller=request.caller)
         receipt = started.receipt.to_json()
-        long_wait = self._actuators[tool].long_wait
+        long_wait = "auto" if actuator is None else actuator.long_wait
         if request.tasks and long_wait == "task":
             return task_of(receipt)
         if worth_waiting(receipt, HELD_S * 1000, self.host.clock.now()):

@@ -131,23 +131,33 @@ def tool_of(actuator: Actuator) -> dict[str, Any]:
 
 
 class Listing:
-    """Every tool, listed once. `of(None)` is all of them; `of(name)` one actuator's, and the four for its runs."""
+    """Every tool, listed once for each set of them. `of(None)` is all; `of(name)` one actuator's, and the four for its runs."""
 
     def __init__(self, catalog: Catalog, cells: Sequence[dict[str, Any]] = ()) -> None:
         """`cells`: the tools of cells, as they are listed."""
-        tools = {actuator.name: tool_of(actuator) for actuator in catalog.actuators.values() if actuator.tool}
+        self._catalog = catalog
+        self._cells = cells
+        self._list()
+
+    def _list(self) -> None:
+        self._generation = self._catalog.generation
+        tools = {one.name: tool_of(one) for one in self._catalog.actuators.values() if one.tool}
         self._tools = tools
-        self._all = [*tools.values(), *cells, *RUN_TOOLS]
+        self._all = [*tools.values(), *self._cells, *RUN_TOOLS]
         self._mirrored = {name: tool["inputSchema"] for name, tool in tools.items() if _mirrors(tool["inputSchema"])}
 
     def of(self, only: str | None) -> list[dict[str, Any]]:
-        return self._all if only is None else [self._tools[only], *RUN_TOOLS]
+        if self._generation != self._catalog.generation:
+            self._list()
+        return self._all if only is None else [*filter(None, [self._tools.get(only)]), *RUN_TOOLS]
 
     def names(self, only: str | None) -> list[str]:
         return [tool["name"] for tool in self.of(only)]
 
     def mirrored(self, name: str) -> Mapping[str, Any] | None:
         """The input schema of a tool some of whose fields also come as headers; None for all others."""
+        if self._generation != self._catalog.generation:
+            self._list()
         return self._mirrored.get(name)
 
 

@@ -23,7 +23,7 @@ from onefold.store.postgres.export import exported
 from onefold.store.postgres.handle import Handle, shown
 from onefold.store.postgres.home import Home, looked_for, made
 from onefold.store.postgres.wire import Gone, Statement, Stopped, Wire
-from onefold.store.schema import still_to_run
+from onefold.store.schema import Written, still_to_run
 from onefold.store.worker import Worker, heard
 from onefold.terms.errors import BadStatement, Finding, LoadRefused, NotFound, StepFenced, StoreUnavailable
 
@@ -54,8 +54,16 @@ class Door:
         self._handle: Handle | None = None
         self._worker: Worker | None = None
 
-    async def run(self, step: Callable[[Tx], T], budget_ms: int, finish: Finish[T, R], *, named: str = "") -> R:
-        """Run `step` in a thread inside a transaction, then `finish` on the loop, which commits.
+    async def run(
+        self,
+        step: Callable[[Tx], T],
+        budget_ms: int,
+        finish: Finish[T, R],
+        *,
+        named: str = "",
+        first: Callable[[Wire], Awaitable[None]] | None = None,
+    ) -> R:
+        """Run `step` in a thread inside a transaction, then `finish` on the loop, which commits. `first`: done before it.
 
         Whatever raises, the transaction is rolled back first. Raises: StepFenced past `budget_ms`
         milliseconds; StoreUnavailable; whatever `step` or `finish` raised.
@@ -63,6 +71,8 @@ class Door:
         name = named or str(getattr(step, "__name__", "step"))
         async with self._lent() as wire:
             one = await self._begin(wire, budget_ms)
+            if first is not None:
+                await first(wire)
             handle = self._handle = Handle(name, partial(self._asking.answer, wire))
             try:
                 result = await self._inside(wire, handle, partial(step, handle), budget_ms / 1000, name)
@@ -78,15 +88,23 @@ class Door:
                 await self._leave(wire)
 
     async def migrate(self, statements: Sequence[str]) -> None:
-        """Run each of `statements` once, in order, all in one commit. Raises: LoadRefused, StoreUnavailable."""
+        """Run each of `statements` once, in order, all in one commit. Raises: LoadRefused, StoreUnavailable.
+
+        Was wrong once: what is to be run found before the transaction. Two nodes found the same, and the second was told
+        that its author's table exists already.
+        """
         if not statements:
             return
-        async with self._lent() as wire:
+        todo: list[Written] = []
+
+        async def ask(wire: Wire) -> None:
             asked = f"select checksum from {self._home.migrations} where space=$1::text order by number"
             done = [d for (d,) in await self._rows(wire, asked, self._space)]
-        todo = still_to_run(statements, done, self._space)
-        if not todo:
-            return
+            todo[:] = still_to_run(statements, done, self._space)
+
+        async def alone(wire: Wire) -> None:
+            await wire.send([Statement(self._home.alone.encode())])
+            await ask(wire)
 
         def run(tx: Tx) -> None:
             for one in todo:
@@ -97,8 +115,12 @@ class Door:
             lines = [[self._space.encode(), small(one.number), one.checksum.encode()] for one in todo]
             await wire.send([*[Statement(text, line) for line in lines], Statement(b"commit")])
 
+        async with self._lent() as wire:
+            await ask(wire)
+        if not todo:
+            return
         try:
-            await self.run(run, MIGRATE_MS, note, named="migrations")
+            await self.run(run, MIGRATE_MS, note, named="migrations", first=alone)
         except BadStatement as bad:
             raise LoadRefused([Finding(f"the migrations of {self._space}", str(bad))]) from bad
 

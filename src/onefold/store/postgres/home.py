@@ -37,6 +37,11 @@ class Home:
     def migrations(self) -> str:
         return f"{quoted(self.within)}._author"
 
+    @property
+    def alone(self) -> str:
+        """Waits until nobody else makes this home or migrates in it; held to the end of the transaction."""
+        return f"select pg_advisory_xact_lock(hashtext({literal(self.schema)}))"
+
 
 def looked_for(home: Home) -> str:
     """Who owns the schema, whether that is a role of ours, who owns the way in and whether it is as it must be."""
@@ -53,7 +58,7 @@ def looked_for(home: Home) -> str:
 def made(home: Home, role: str, *, new_role: bool, there: bool) -> list[str]:
     """The statements that make what is missing, within one transaction. `there`: the schema exists, of another owner."""
     me, schema, within = quoted(role), quoted(home.schema), quoted(home.within)
-    out = [f"select pg_advisory_xact_lock(hashtext({literal(home.schema)}))"]
+    out = [home.alone]
     if new_role:
         out += [f"create role {me} nologin nosuperuser nocreatedb nocreaterole", f"grant {me} to current_user"]
     if there:

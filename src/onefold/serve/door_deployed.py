@@ -1,0 +1,43 @@
+"""serve.door_deployed - what the doors ask of deployed files, as Protocols.
+
+For: deploying, rolling back, removing, and a look at what is deployed.
+Never: a verb that shows the text of a file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from onefold.host.caller import Caller
+
+
+class Version(Protocol):
+    """One version of a deployed file. `at` in ms; `digest`: "" where it takes the file away; `back_to`: the version that it made the newest again."""
+
+    @property
+    def file(self) -> str: ...
+    @property
+    def version(self) -> int: ...
+    @property
+    def generation(self) -> int: ...
+    @property
+    def digest(self) -> str: ...
+    @property
+    def tools(self) -> Sequence[str]: ...
+    @property
+    def back_to(self) -> int | None: ...
+    @property
+    def by(self) -> str: ...
+    @property
+    def at(self) -> int: ...
+
+
+class HasDeployed(Protocol):
+    """A host, as far as these routes must know it. Every verb needs `deploy`."""
+
+    async def deployed_list(self, *, caller: Caller) -> Sequence[Version]: ...
+    async def deployed_versions(self, file: str, *, caller: Caller) -> Sequence[Version]: ...
+    async def deploy(self, file: str, source: str, *, caller: Caller) -> tuple[Version, bool]: ...
+    async def deployed_remove(self, file: str, *, caller: Caller) -> tuple[Version, bool]: ...
+    async def rollback(self, file: str, version: int, *, caller: Caller) -> tuple[Version, bool]: ...
