@@ -9,24 +9,30 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import AsyncIterator, Callable
+from itertools import count
 from typing import Any
 
 import pytest
 
 from onefold.host.routing import Router
 from onefold.kernel.tables import ACTOR, TURN
+from onefold.node import node as kernel
+from onefold.node.lane import Lane
+from onefold.node.node import Node as Kernel
 from onefold.store.batch import Lost
-from onefold.store.contract import Query
+from onefold.store.contract import Done, Query, Unknown
 from onefold.store.postgres.failing import unavailable
 from onefold.store.postgres.together import Together
 from onefold.store.postgres.wire import Wire
-from onefold.terms.errors import OnefoldError
+from onefold.terms.errors import OnefoldError, OutcomeUnknown
+from onefold.terms.ids import ActorId
 from tests.fleet.nodes import SECRET, SLOTS, Fleet, Node, a_key, fleet_of, until
 from tests.guarantees.shop import Accepted, Declined, Deposit, PayOut, Provider, make
 
 CALLS, EACH = 60, 2  # of each caller, and callers of each key
 HAND, HAPPENED, NEVER = 25, 3, 2  # of each so many commits: lost after they happened, and before
 CELLS = 3
+SEED = 11
 
 
 class Lossy:
@@ -38,7 +44,7 @@ class Lossy:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.losing = False
         self.lost = {"happened": 0, "never": 0}
-        self._chance = random.Random(11)
+        self._chance = random.Random(SEED)
         self._hand: list[str] = []
         commits: Callable[..., Any] = Together._commit
 
@@ -94,15 +100,15 @@ async def told(nodes: list[Node], event: Deposit | PayOut, first: int) -> Any:
 
 async def owners_change(nodes: list[Node], ends: asyncio.Event) -> int:
     """Slots are seized by whoever comes, whatever is on its way."""
-    chance, count = random.Random(3), 0
-    while not ends.is_set():
+    chance, moved = random.Random(SEED), 0
+    while not ends.is_set() or not moved:
         try:
             await chance.choice(nodes).app.fleet.seize(f"slot/{chance.randrange(SLOTS)}")
-            count += 1
+            moved += 1
         except OnefoldError:
             pass
         await asyncio.sleep(0.01)
-    return count
+    return moved
 
 
 async def played(fleet: Fleet, lossy: Lossy) -> tuple[list[str], dict[str, list[Any]]]:
@@ -164,3 +170,36 @@ async def test_each_turn_is_found_by_its_id_and_nothing_counts_twice(
     await until(paid)
     assert await wrong(fleet, keys, replies) == []
     assert len(provider.paid) == len(keys) * EACH  # each payment once, by its key, however often it was tried
+
+
+def retries_blindly(twin: pytest.MonkeyPatch) -> None:
+    """What nobody knows of is folded again as if it were new."""
+    fold = Kernel.fold
+
+    async def again(node: Kernel, at: ActorId, event: str | None, *given: Any, **more: Any) -> Any:
+        for n in count():
+            try:
+                return await fold(node, at, f"{event}~{n}" if n and event else event, *given, **more)
+            except OutcomeUnknown:
+                if event is None:
+                    raise
+        return None
+
+    twin.setattr(kernel, "OutcomeUnknown", type("Unheard", (Exception,), {}))
+    twin.setattr(Kernel, "fold", again)
+
+
+def takes_it_for_done(twin: pytest.MonkeyPatch) -> None:
+    """What nobody knows of is answered."""
+    landed = Lane.landed
+    twin.setattr(Lane, "landed", lambda lane, came: landed(lane, Done(None) if isinstance(came, Unknown) else came))
+
+
+@pytest.mark.parametrize("broken", [retries_blindly, takes_it_for_done])
+async def test_a_kernel_that_does_not_look_up_what_became_of_a_commit_is_caught(
+    fleet: Fleet, lossy: Lossy, monkeypatch: pytest.MonkeyPatch, broken: Callable[[pytest.MonkeyPatch], None]
+) -> None:
+    with monkeypatch.context() as twin:
+        broken(twin)
+        keys, replies = await played(fleet, lossy)
+    assert await wrong(fleet, keys, replies) != []

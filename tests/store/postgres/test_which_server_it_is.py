@@ -12,7 +12,7 @@ import psycopg
 import pytest
 
 from onefold.store.contract import Append, Done, Outcome, Query, Refused, Unknown
-from onefold.store.postgres import PostgresWorld
+from onefold.store.postgres import PostgresWorld, ddl
 from onefold.terms.damage import StoreReplaced
 from onefold.terms.errors import BadArguments, OnefoldError, StoreUnavailable
 from onefold.testing.store_suite.ground import writing
@@ -175,6 +175,47 @@ async def test_rows_that_were_read_into_another_cluster_are_not_gone_on_with(
     await confirmed.open("main", [SCHEMA])
     await confirmed.close()
     assert confirmed.incarnation == 2
+
+
+READ_BACK = (  # what a dump does to the row: the same values, in a table that was made anew
+    "create table onefold.again (like onefold._cluster including all)",
+    "insert into onefold.again select * from onefold._cluster",
+    "drop table onefold._cluster",
+    "alter table onefold.again rename to _cluster",
+)
+
+
+async def test_rows_that_were_read_back_into_the_same_cluster_are_not_gone_on_with(
+    url: str, admin: psycopg.Connection
+) -> None:
+    first = PostgresWorld(url)
+    await first.open("main", [SCHEMA])
+    await first.close()
+    for statement in READ_BACK:
+        admin.execute(statement.encode())
+    assert "a dump of it" in await refused(url, StoreReplaced)
+    confirmed = PostgresWorld(url, accept_rollback=True)
+    await confirmed.open("main", [SCHEMA])
+    await confirmed.close()
+    assert confirmed.incarnation == 2
+    later = PostgresWorld(url)
+    await later.open("main", [SCHEMA])
+    await later.close()
+    assert later.incarnation == 2
+
+
+async def test_a_store_that_older_code_made_learns_where_its_row_is(url: str, admin: psycopg.Connection) -> None:
+    first = PostgresWorld(url)
+    await first.open("main", [SCHEMA])
+    await first.close()
+    admin.execute("alter table onefold._cluster drop column place")
+    admin.execute("delete from onefold._migration where room = %s and number > 1", (ddl.OWN_ROOM,))
+    second = PostgresWorld(url)
+    await second.open("main", [SCHEMA])
+    await second.close()
+    for statement in READ_BACK:
+        admin.execute(statement.encode())
+    assert "a dump of it" in await refused(url, StoreReplaced)
 
 
 async def test_an_older_copy_of_the_servers_files_is_noticed_by_who_had_committed_more(

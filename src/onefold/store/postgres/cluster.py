@@ -4,17 +4,20 @@ For: the one row that a store has of its cluster, made with it; noticing a resto
 a connection; its incarnation, which belongs into every epoch.
 Never: goes on by itself once they differ; compares times.
 Was wrong once: an epoch alone. After a failover that lost commits two servers handed out epoch 5, and both nodes wrote.
+And a dump that was read back into the server it came from: cluster and timeline were the same, and what had been
+acknowledged since was gone without a word.
 
 What differs, and what it means:
 
     system      another cluster: a dump was read into it
     timeline    a replica was promoted, or a backup was restored
     ahead       the server's next transaction is older than one of ours: an older copy of its files
+    place       the table is another than the one its row was written in: a dump was read into this cluster
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from onefold.store.postgres.arrays import scalar
 from onefold.store.postgres.connect import Server
@@ -28,12 +31,14 @@ BEGINNING = "insert into {}._cluster(incarnation,system,timeline) values(1,$1::t
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """What the store's own row says. incarnation: grows each time that somebody confirmed another history."""
+    """What the store's own row says. incarnation: grows each time that somebody confirmed another history. place: the
+    number of the table that the row was first written in; None until one that knows of it came."""
 
     id: str
     incarnation: int
     system: str
     timeline: int
+    place: int | None = field(compare=False)
 
 
 class History:
@@ -65,13 +70,12 @@ class History:
         """Of each new connection, once the store is there. `newest`: as it was before the connection was opened, since
         others commit meanwhile. Raises: StoreReplaced.
         """
-        text = f"select id::text,incarnation,system,timeline from {self._within}._cluster"
-        found = Cluster(*wire.rows((await wire.send([Statement(text.encode())]))[0])[0])
-        same = (found.system, found.timeline) == (server.system, server.timeline)
+        found, place = await self._found(wire)
+        same = (found.system, found.timeline) == (server.system, server.timeline) and found.place in (None, place)
         if self._cluster is None and not same and self._accept:
             found = await self._confirm(wire, server)
         elif not same:
-            raise StoreReplaced(STORE, f"timeline {found.timeline} of {found.system}", _named(server))
+            raise _replaced(found, server)
         if self._cluster is not None and found != self._cluster:
             was = f"incarnation {self._cluster.incarnation}"
             raise StoreReplaced(STORE, was, f"incarnation {found.incarnation}, which somebody confirmed; start anew")
@@ -79,14 +83,24 @@ class History:
             raise StoreReplaced(STORE, f"transaction {newest}", f"an older copy that ends at {server.ahead - 1}")
         self._cluster = found
 
+    async def _found(self, wire: Wire) -> tuple[Cluster, int]:
+        """The row, and the number of the table that it is in. Of a store that older code made, it knows no place."""
+        text = (
+            "select c.id::text,c.incarnation,c.system,c.timeline,(to_jsonb(c)->>'place')::int8,c.tableoid::int8"
+            f" from {self._within}._cluster c"
+        )
+        *cluster, place = wire.rows((await wire.send([Statement(text.encode())]))[0])[0]
+        return Cluster(*cluster), place
+
     async def _confirm(self, wire: Wire, server: Server) -> Cluster:
         text = (
             f"update {self._within}._cluster set incarnation=incarnation+1,system=$1::text,timeline=$2::int8,"
-            "since=clock_timestamp() returning id::text,incarnation,system,timeline"
+            "place=tableoid::int8,since=clock_timestamp() returning id::text,incarnation,system,timeline,place"
         )
         cells = [server.system.encode(), scalar("int", server.timeline)]
         return Cluster(*wire.rows((await wire.send([Statement(text.encode(), cells)]))[0])[0])
 
 
-def _named(server: Server) -> str:
-    return f"timeline {server.timeline} of {server.system}"
+def _replaced(found: Cluster, server: Server) -> StoreReplaced:
+    was, now = f"timeline {found.timeline} of {found.system}", f"timeline {server.timeline} of {server.system}"
+    return StoreReplaced(STORE, was, now if was != now else "a dump of it that was read in")

@@ -47,6 +47,9 @@ LATER: tuple[str, ...] = (
         "create or replace function {}.other(what text) returns bool language plpgsql as $$ begin"
         " raise exception 'a row of % is not as it was any more', what using errcode='OF003'; end $$"
     ),
+    # 2, 3: in which table the store's own row was written; a dump that is read back makes another
+    "alter table {}._cluster add column place int8",
+    "update {}._cluster set place = tableoid::int8",
 )
 """What is the store's own since it was first made: numbered, each applied once, and none that older code minds."""
 
