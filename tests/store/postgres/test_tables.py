@@ -105,6 +105,7 @@ async def test_what_is_the_stores_own_since_then_is_made_where_an_older_store_is
     await world.close()
     with psycopg.connect(postgres, autocommit=True) as conn:
         conn.execute("drop function onefold.other(text)")
+        conn.execute("alter table onefold._cluster drop column place")
         conn.execute("delete from onefold._migration where room = '_store'")
     for _ in range(2):
         world = PostgresWorld(postgres)
