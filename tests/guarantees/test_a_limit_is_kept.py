@@ -9,7 +9,7 @@ import pytest
 from pydantic import BaseModel
 
 from onefold import App, Run, actuator
-from onefold.errors import BadArguments, LoadRefused, RunCancelled
+from onefold.errors import BadArguments, Failed, LoadRefused, RunCancelled
 from onefold.testing import Durable, Stage
 from tests.guarantees.conftest import Stages
 
@@ -205,6 +205,29 @@ async def test_what_would_end_at_once_waits_for_its_place_too(stages: Stages) ->
     await stage.settle()
     assert [await status(stage, run) for run in runs] == ["done"] * 3
     assert began == ["j0", "j1", "j2"]
+
+
+@actuator(at_once=1, per=["customer"])
+async def nests(run: Run, job: Job) -> str:
+    """Begins one of its own kind: of its own customer, of another, or of its own and not waited for."""
+    if job.name == "leaf":
+        return job.customer
+    try:
+        if job.name == "detached":
+            return (await run.start(nests, Job(name="leaf"), detached=True)).run_id
+        return await run.call(nests, Job(name="leaf", customer=job.name))
+    except Failed as fault:
+        return str(fault)
+
+
+async def test_a_child_that_would_wait_for_its_parents_place_is_refused(stages: Stages) -> None:
+    stage = await stages(nests)
+    told = {name: await start(stage, nests, name) for name in ("c", "d", "detached")}
+    await stage.settle()
+    results = {n: (await stage.host.receipt(run, caller=stage.caller())).to_json()["result"] for n, run in told.items()}
+    assert "lets one run of nests go at a time, which is this one" in str(results["c"])
+    assert results["d"] == "d"
+    assert await status(stage, str(results["detached"])) == "done"
 
 
 async def test_a_fork_of_a_limited_run_goes_on_at_once_and_is_told_to_nobody(stages: Stages) -> None:

@@ -31,7 +31,7 @@ O = TypeVar("O")  # noqa: E741 - the output
 class Children(Protocol):
     """What host lets a run do with others, as the run's own principal."""
 
-    async def begin(self, actuator: Actuator[Any, Any], input: str, key: str) -> str: ...
+    async def begin(self, actuator: Actuator[Any, Any], input: str, key: str, detached: bool) -> str: ...
     async def show(self, run: str) -> Receipt: ...
     async def send(self, run: str, event: str, body: Any, key: str) -> None: ...
     async def cancel(self, run: str, reason: str | None) -> Receipt: ...
@@ -41,7 +41,7 @@ def beginning(children: Children, actuator: Actuator[Any, Any]) -> Callable[...,
     """The step that begins one: its key is the caller's, or else that of the step."""
 
     async def begin(step: Step, program: str, input: str, key: str | None, detached: bool) -> str:
-        return await children.begin(actuator, input, step.key if key is None else key)
+        return await children.begin(actuator, input, step.key if key is None else key, detached)
 
     return begin
 

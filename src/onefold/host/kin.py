@@ -18,8 +18,10 @@ from onefold.actuators.words import Cancel, Sent
 from onefold.host.caller import Caller, inside
 from onefold.host.core import Core
 from onefold.host.deciding import decided
+from onefold.host.limiting import group_of
 from onefold.kernel.port import Port, Standing, Step
 from onefold.terms.codec import digest, parse
+from onefold.terms.errors import BadArguments, Fault
 from onefold.terms.ids import ActorId, delivered_id
 from onefold.terms.typed import codec_of
 
@@ -39,19 +41,31 @@ class Starting(Protocol):
 
 
 class Kin:
-    """What one run may do with others."""
+    """What one run may do with others. limit: which of its actuator's it counts for."""
 
-    def __init__(self, runs: Starting, parent: ActorId) -> None:
+    def __init__(self, runs: Starting, parent: ActorId, limit: str | None = None) -> None:
         self._runs = runs
         self._parent = parent
+        self._limit = limit
         self._caller = inside(parent.principal)
 
-    async def begin(self, actuator: Actuator[Any, Any], input: str, key: str) -> str:
+    async def begin(self, actuator: Actuator[Any, Any], input: str, key: str, detached: bool) -> str:
+        """Raises: BadArguments for a child that would wait for the place that this run holds until it ends."""
         value = actuator.read_input(input.encode())
+        if not detached and self._holds(actuator, value):
+            name = actuator.name
+            why = f"lets one run of {name} go at a time, which is this one, and its child would wait for it; detach the child"
+            raise BadArguments([Fault("at_once", why)])
         to = f"{TO_RUN}{told_as(self._parent.kind, self._parent.key)}"
         started = await self._runs.start_checked(actuator, value, key=key, caller=self._caller, callback=to)
         run: str = started.receipt.run_id
         return run
+
+    def _holds(self, actuator: Actuator[Any, Any], input: Any) -> bool:
+        """Whether this run has the only place that a run with this input may have."""
+        if actuator.name != self._parent.kind or actuator.limits is None or actuator.limits.at_once != 1:
+            return False
+        return group_of(actuator, input) == self._limit
 
     async def show(self, run: str) -> Receipt:
         return await self._runs.receipt(run, caller=self._caller)

@@ -46,7 +46,7 @@ class RunActor:
 
     @property
     def children(self) -> Kin:
-        return Kin(self._core.runs, self._at)
+        return Kin(self._core.runs, self._at, self.state.limit)
 
     def watch(self, callback: Callable[[Sequence[Fact]], None], /) -> Callable[[], None]:
         watchers = self._resident.watchers

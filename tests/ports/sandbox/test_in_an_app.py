@@ -56,7 +56,7 @@ async def meddles(run: Run, job: Job) -> list[str]:
     async def cancel(run_id: str) -> None:
         await kin.cancel(run_id, None)
     async def begin(name: str) -> None:
-        await kin.begin(type("Other", (), {"name": name}), "null", "k")
+        await kin.begin(type("Other", (), {"name": name}), "null", "k", False)
     for act, places in ((show, RUNS), (send, RUNS), (cancel, RUNS), (begin, ["ours"])):
         for place in places:
             try:

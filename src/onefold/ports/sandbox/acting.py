@@ -181,8 +181,8 @@ class Kin:
     def __init__(self, actor: Remote) -> None:
         self._actor = actor
 
-    async def begin(self, actuator: Any, input: str, key: str) -> str:
-        return str(await self._ask("begin", actuator.name, input, key))
+    async def begin(self, actuator: Any, input: str, key: str, detached: bool) -> str:
+        return str(await self._ask("begin", actuator.name, input, key, detached))
 
     async def show(self, run: str) -> Shown:
         return Shown(await self._ask("show", run))

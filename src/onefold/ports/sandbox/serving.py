@@ -271,10 +271,10 @@ class Serving:
         """Runs of the file's own actuators, of this run's principal, and no other. Raises: as the host's verbs."""
         kin = self._actor.children
         if verb == "begin":
-            program, input, key = msgspec.convert(arguments, tuple[str, str, str])
+            program, input, key, detached = msgspec.convert(arguments, tuple[str, str, str, bool])
             if program not in self._own:
                 raise NotFound("actuator", program, "A deployed file begins runs of its own actuators.")
-            return await kin.begin(self._own[program], input, key)
+            return await kin.begin(self._own[program], input, key, detached)
         run = msgspec.convert(arguments[0], str) if isinstance(arguments, list) and arguments else ""
         shown = await kin.show(run)
         if shown.program not in self._own:
