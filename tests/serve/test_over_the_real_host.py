@@ -47,6 +47,12 @@ async def refund(run: Run, order: Order) -> str:
     return f"paid {order.amount}"
 
 
+@actuator
+async def refund_twice(run: Run, order: Order) -> list[str]:
+    """Two children, one after the other."""
+    return [await run.call(refund, order.model_copy(update={"id": order.id + part})) for part in "ab"]
+
+
 @dataclass(frozen=True)
 class Add:
     id: str
@@ -99,7 +105,7 @@ class Opened:
 async def opened() -> AsyncIterator[Opened]:
     said: list[str] = []
     config = settle(code={"store": "memory:", "people": {"ada": {"notify": ["mailto:ada@example.com"]}}})
-    host = await open_host(config, [refund, counter], say=said.append, show_links=True)
+    host = await open_host(config, [refund, refund_twice, counter], say=said.append, show_links=True)
     front = asgi_app(host)
     async with client_of(front) as client:
         yield Opened(client, said)
@@ -117,6 +123,17 @@ async def test_a_small_refund_is_done_and_a_repeat_is_the_same(opened: Opened) -
     assert (first.status_code, first.json()["result"]) == (200, "paid 40")
     assert (again.json(), again.headers["onefold-replayed"]) == (first.json(), "true")
     assert (await start(opened, 41)).json()["code"] == "key_conflict"
+
+
+async def test_a_call_waits_for_the_children_of_its_run(opened: Opened) -> None:
+    called = await opened.client.post("/tools/refund_twice", json={"id": "k", "amount": 40})
+    assert (called.status_code, called.json()["result"]) == (200, ["paid 40", "paid 40"])
+
+
+async def test_a_call_is_not_held_for_a_child_that_waits_for_a_person(opened: Opened) -> None:
+    async with asyncio.timeout(10):  # half of what a call may be held
+        called = await opened.client.post("/tools/refund_twice", json={"id": "k", "amount": 150})
+    assert (called.status_code, [wait["kind"] for wait in called.json()["waits"]]) == (202, ["child"])
 
 
 async def test_a_person_approves_by_link_once(opened: Opened) -> None:

@@ -68,3 +68,9 @@ def test_a_request_is_held_only_for_what_may_happen_meanwhile() -> None:
     assert not worth_waiting(waiting(None), 20_000, NOW)
     assert not worth_waiting({"status": "done"}, 20_000, NOW)
     assert not worth_waiting({"status": "running"}, 0, NOW)
+
+
+def test_a_request_is_held_for_a_child() -> None:
+    child = {"status": "waiting", "waits": [{"kind": "child", "name": "pack/run_1"}]}
+    assert worth_waiting(child, 20_000, NOW)
+    assert not worth_waiting(child, 0, NOW)

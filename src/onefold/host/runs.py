@@ -20,7 +20,7 @@ from typing import Any
 from msgspec import Raw, structs
 
 from onefold.actuators.declare import Actuator
-from onefold.actuators.ending import MARK
+from onefold.actuators.ending import MARK, child_of
 from onefold.actuators.history import history_of
 from onefold.actuators.journal import rows
 from onefold.actuators.receipt import Picture, Receipt, Trouble, WaitShown, picture, receipt_of
@@ -42,6 +42,10 @@ from onefold.terms.instant import moment
 
 ENDED = frozenset({"done", "failed", "cancelled"})
 RESTED = ENDED | {"parked"}
+GLANCE_S = 0.5
+"""How often the children of a run that somebody waits for are looked at."""
+KIN_DEEP = 8
+"""How many generations of them."""
 __all__ = ["JournalRow", "RunVerbs", "Started"]
 
 _MOMENT = re.compile(r"[0-9]{1,15}")
@@ -277,7 +281,8 @@ class RunVerbs(StartVerbs):
         """Until the run ended, or went on and rested at something longer than what is left of the wait.
 
         Was wrong once: only a look that saw it running counted as going on. From another node it slept at one look and asked
-        at the next, and whoever waited for it waited in vain.
+        at the next, and whoever waited for it waited in vain. And a child taken for a long wait: whoever called its parent was
+        told to look again after 20 seconds, for what was done in three milliseconds.
         """
         loop = asyncio.get_running_loop()
         deadline = loop.time() + wait_ms / 1000
@@ -289,13 +294,31 @@ class RunVerbs(StartVerbs):
                 before = resting if before is None or not resting else before
                 left = deadline - loop.time()
                 stays = resting not in ((), before) and not self._soon(shown, left)
-                if shown.status in RESTED or left <= 0 or stays:
+                kin = bool(_begun(shown)) and (seen is not None or stays)
+                if shown.status in RESTED or left <= 0 or (stays and not kin):
                     return shown
-                try:
-                    async with asyncio.timeout(left):  # not wait_for: it would look away for one turn of the loop
+                if kin and not await self._goes_on(shown, left):
+                    return shown
+                try:  # a child that comes to rest tells its parent nothing: it is looked at now and then
+                    async with asyncio.timeout(
+                        min(left, GLANCE_S) if kin else left
+                    ):  # not wait_for: it looks away for one turn
                         await self._changed(at, newest, changed)
                 except TimeoutError:
-                    return shown
+                    if not kin:
+                        return shown
+
+    async def _goes_on(self, shown: Picture, left_s: float, deep: int = KIN_DEEP) -> bool:
+        """Whether it may go on within `left_s` seconds without a person: by itself, by the clock, or by a child's end."""
+        if shown.status in ("done", "failed", "cancelled") or not (shown.waits or shown.status == "parked"):
+            return True
+        if self._soon(shown, left_s):
+            return True
+        for run in _begun(shown) if deep else ():
+            child = self._actors.get(run) or await self._find(run)
+            if child is None or await self._goes_on(await self._picture(child), left_s, deep - 1):
+                return True
+        return False
 
     def _soon(self, shown: Picture, left_s: float) -> bool:
         """Whether the clock alone will wake the run within `left_s` seconds."""
@@ -358,6 +381,11 @@ def _rows(state: State) -> list[JournalRow]:
         JournalRow(seq, row.path, row.step, row.kind, row.attempt, moment(row.at), row.result, row.error)
         for seq, row in enumerate(rows(state), 1)
     ]
+
+
+def _begun(shown: Picture) -> list[str]:
+    """The runs that it waits for."""
+    return [child_of(wait.name)[1] for wait in shown.waits if wait.kind == "child"] if shown.status == "waiting" else []
 
 
 def _resting(status: str, waits: Sequence[WaitShown]) -> tuple[tuple[str, str, int], ...]:

@@ -31,5 +31,7 @@ def worth_waiting(receipt: Mapping[str, Any], wait_ms: int, now_ms: int) -> bool
     """Whether something may happen to it within `wait_ms`, as far as it says itself."""
     if wait_ms <= 0 or receipt["status"] not in GOING:
         return False
+    if any(wait["kind"] == "child" for wait in receipt.get("waits", ())):
+        return True  # it may end any moment; host looks at it, and lets go at once where it waits for long itself
     soonest = soonest_end_ms(receipt, now_ms)
     return soonest is not None and soonest <= wait_ms
