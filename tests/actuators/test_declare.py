@@ -97,6 +97,8 @@ def test_the_input_is_kept_as_canonical_json_and_read_back() -> None:
     assert refund_order.read_input(refund_order.written(order)) == order
     with pytest.raises(TypeError, match="refund_order takes Refund, not dict"):
         refund_order.written({"order_id": "7"})  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match=r"takes Refund, not nothing; write call\(refund_order, Refund\(…\)\)"):
+        refund_order.written(None)  # as `run.call(refund_order)(order)` does, which is how a step is called
 
 
 def test_an_input_that_no_row_can_hold_is_refused() -> None:

@@ -39,7 +39,7 @@ REFUSED: list[tuple[str, Callable[[], dict[str, Any]], str]] = [
     (
         "an unknown id",
         lambda: states(a={"on": {"X": "#c.bb"}}, b={}),
-        "target: there is no state within 'c' 'bb'; the nearest is 'b'",
+        "target: there is no state 'bb' within 'c'; the nearest is 'b'",
     ),
     (
         "an unknown guard",
@@ -85,7 +85,7 @@ REFUSED: list[tuple[str, Callable[[], dict[str, Any]], str]] = [
         "entry.params: a named function takes",
     ),
     ("no initial", lambda: {"id": "c", "states": {"a": {}}}, "initial: a state with states within says which"),
-    ("an unknown initial", lambda: {**states(a={}), "initial": "A1"}, "initial: there is no state within 'c' 'A1'"),
+    ("an unknown initial", lambda: {**states(a={}), "initial": "A1"}, "initial: there is no state 'A1' within 'c'"),
     (
         "an initial elsewhere",
         lambda: states(a={"initial": "#c.b", "states": {"x": {}}}, b={}),

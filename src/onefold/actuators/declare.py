@@ -114,7 +114,8 @@ class Actuator(Generic[I, O]):
         if self.model is None:
             return b"null"
         if not isinstance(value, self.model):
-            raise TypeError(f"{self.name} takes {self.model.__name__}, not {type(value).__name__}")
+            model, given = self.model.__name__, "nothing" if value is None else type(value).__name__
+            raise TypeError(f"{self.name} takes {model}, not {given}; write call({self.name}, {model}(…)), or start")
         raw = canonical(value.model_dump(mode="json", by_alias=True))
         if len(raw) > INPUT_LIMIT:
             raise TooLarge(f"the input of {self.name}", len(raw), INPUT_LIMIT)

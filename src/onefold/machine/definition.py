@@ -334,7 +334,7 @@ class _States:
         """The state at a path of keys below `node`."""
         for key in text.split("."):
             if key not in node.states:
-                self._found.unknown(path, f"state within {node.key!r}", key, node.states)
+                self._found.unknown(path, "state", key, node.states, f" within {node.key!r}")
                 return None
             node = node.states[key]
         return node

@@ -56,7 +56,7 @@ class Findings:
     def refuse(self, path: Path, problem: str) -> None:
         self.found.append(Finding(f"chart {self.chart}, {path_of(path)}" if path else f"chart {self.chart}", problem))
 
-    def unknown(self, path: Path, kind: str, name: object, known: Collection[str]) -> None:
+    def unknown(self, path: Path, kind: str, name: object, known: Collection[str], within: str = "") -> None:
         """Refuse a name, and say the nearest right word, or all of them where they are few."""
         if not isinstance(name, str):
             self.refuse(path, f"the name of a {kind} is text")
@@ -71,7 +71,7 @@ class Findings:
             hint = "; there is none at all"
         else:
             hint = f"; there is {', '.join(repr(k) for k in sorted(known)[:8])}{' and more' if len(known) > 8 else ''}"
-        self.refuse(path, f"there is no {kind} {name!r}{hint}")
+        self.refuse(path, f"there is no {kind} {name!r}{within}{hint}")
 
     def keys(self, raw: Mapping[str, Any], allowed: frozenset[str], path: Path, what: str) -> None:
         """Refuse what does not belong here, with the reason where it is known elsewhere."""
