@@ -122,7 +122,9 @@ def reflex_runs(
 ) -> None:
     """List reflex runs, newest first: of one reflex, or of all."""
     if overdue + (of is not None) + (reflex is not None) > 1:
-        raise click.UsageError("Give a REFLEX, or --overdue, or --tasks RUN.")
+        raise click.UsageError(
+            "Only one of them: a REFLEX, --overdue or --tasks RUN. Without any it lists the runs of all."
+        )
     if overdue:
         give(line.get("reflexes", "overdue"), as_json, lambda page: _list(page, LATE, "Nothing is overdue."))
     elif of is not None:
