@@ -282,7 +282,7 @@ async def test_an_alert_is_one_mail_that_says_what_and_why(
 ) -> None:
     provider.failing = [ConnectionError("down")] * 20
     monkeypatch.setattr(
-        "onefold.host.config.Config.secret", lambda self, name, least=16: f"smtp://127.0.0.1:{post.port}"
+        "onefold.host.config.Config.secret", lambda self, name, asks, least=16: f"smtp://127.0.0.1:{post.port}"
     )
     smtp = {"url_env": "SMTP_URL", "from": "onefold@example.com"}
     stage = await stages(bank, provider.dedupes(), settings={**TOLD, "smtp": smtp})

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import asyncio
 
-from onefold.host.clock import StoreClock
+import pytest
+
+from onefold.host.clock import Clock, StoreClock, WallClock
+from onefold.testing import VirtualClock
 
 
 async def test_a_wait_is_no_longer_than_asked_for_where_the_stores_clock_is_set_back() -> None:
@@ -31,3 +34,21 @@ async def test_a_wait_ends_when_its_instant_comes_or_it_is_woken() -> None:
     await asyncio.gather(*wakes)
     store[0] += 600_000
     await asyncio.wait_for(waits[1], 60)
+
+
+@pytest.mark.parametrize("clock", [WallClock(), StoreClock(), VirtualClock()], ids=lambda clock: type(clock).__name__)
+@pytest.mark.parametrize("ms", [None, 600_000])
+async def test_who_is_cancelled_in_the_moment_in_which_they_are_woken_is_cancelled(
+    clock: Clock, ms: int | None
+) -> None:
+    """Two nodes end together: one wakes the other, whose task was told to end. It went on, and the process never ended."""
+    woken = asyncio.Event()
+    waiting = asyncio.create_task(clock.wait(None if ms is None else clock.now() + ms, woken))
+    for _ in range(3):
+        await asyncio.sleep(0)
+    woken.set()
+    for _ in range(2):  # it may take a turn of the loop until what it waits for has heard of it
+        waiting.cancel()
+        await asyncio.sleep(0)
+    with pytest.raises(asyncio.CancelledError):
+        await waiting

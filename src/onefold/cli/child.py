@@ -79,7 +79,8 @@ class Process:
     async def _gone(self) -> None:
         """Wait for its end, and end it when it does not within the grace."""
         try:
-            await asyncio.wait_for(self.process.wait(), GRACE_S)
+            async with asyncio.timeout(GRACE_S):
+                await self.process.wait()
         except TimeoutError:
             with suppress(ProcessLookupError):
                 self.process.kill()

@@ -166,4 +166,5 @@ async def _pause(child: Any) -> None:
         await asyncio.sleep(LOOK_EVERY_S)
         return
     with suppress(TimeoutError):
-        await asyncio.wait_for(child.ended(), LOOK_EVERY_S)
+        async with asyncio.timeout(LOOK_EVERY_S):
+            await child.ended()

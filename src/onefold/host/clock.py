@@ -56,10 +56,9 @@ class WallClock:
             left = LOOK_AGAIN_MS if until is None else until - self.now()
             if left <= 0:
                 return
-            try:
-                await asyncio.wait_for(woken.wait(), min(left, LOOK_AGAIN_MS) / 1000)
-            except TimeoutError:
-                continue
+            with suppress(TimeoutError):
+                async with asyncio.timeout(min(left, LOOK_AGAIN_MS) / 1000):
+                    await woken.wait()
 
 
 class StoreClock(WallClock):
@@ -97,5 +96,6 @@ class StoreClock(WallClock):
             if left <= 0:
                 return None
             with suppress(TimeoutError):
-                await asyncio.wait_for(woken.wait(), min(left, LOOK_MS) / 1000)
+                async with asyncio.timeout(min(left, LOOK_MS) / 1000):
+                    await woken.wait()
         return None

@@ -120,7 +120,8 @@ class Renewal:
                 except OnefoldError as fault:
                     log.warning("the lease of node %s cannot be renewed: %s", self._me.name, fault)
                 with suppress(TimeoutError):
-                    await asyncio.wait_for(self._stop.wait(), wait / 1000)
+                    async with asyncio.timeout(wait / 1000):
+                        await self._stop.wait()
         finally:
             if opened is not None:
                 opened[1]()

@@ -39,7 +39,8 @@ class Receipt(Shown, Generic[O]):
         """What the run gives. Raises: RunFailed, RunCancelled, RunParked, NotFound; TimeoutError leaves the run going."""
         host, caller, actuator = self._held()
         limit = None if timeout is None else duration_ms(timeout, what="timeout") / 1000
-        shown = await asyncio.wait_for(host.ended(self.run_id, caller=caller), limit)
+        async with asyncio.timeout(limit):
+            shown = await host.ended(self.run_id, caller=caller)
         return outcome_of(actuator, shown)
 
     async def refresh(self, *, wait: str | timedelta = "0s") -> Receipt[O]:

@@ -118,6 +118,7 @@ def command(run: Sequence[str], rules: int, egress: Path | None = None, certific
     assert found is not None, "asked for where there is no bubblewrap"
     words = [found, "--unshare-all", "--unshare-user", "--die-with-parent", "--new-session", "--cap-drop", "ALL"]
     words += ["--uid", "65534", "--gid", "65534", "--hostname", "box", "--seccomp", str(rules)]
+    words += ["--size", str(TMP_BYTES), "--tmpfs", "/tmp"]  # noqa: S108 - the box's own; before what may be bound below it
     words += _binds()
     for device in DEVICES:
         words += ["--dev-bind", device, device]
@@ -125,7 +126,7 @@ def command(run: Sequence[str], rules: int, egress: Path | None = None, certific
         words += ["--ro-bind", str(egress), EGRESS]
         if certificates is not None:
             words += ["--ro-bind", os.path.realpath(certificates), CERTIFICATES]
-    words += ["--size", str(TMP_BYTES), "--tmpfs", "/tmp", "--chdir", "/tmp", "--remount-ro", "/"]  # noqa: S108 - the box's own
+    words += ["--chdir", "/tmp", "--remount-ro", "/"]  # noqa: S108 - as above
     return [*words, "--", *run]
 
 

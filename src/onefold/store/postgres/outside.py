@@ -43,7 +43,8 @@ class Outside:
             nonlocal left
             since = loop.time()
             try:
-                return await asyncio.wait_for(act, max(left, 0.001))
+                async with asyncio.timeout(max(left, 0.001)):
+                    return await act
             except TimeoutError:
                 raise StoreUnavailable(named, f"it took longer than its {timeout_ms / 1000:g} s") from None
             except psycopg.Error as error:

@@ -198,7 +198,8 @@ class Door:
             self._worker = Worker(self._space)
         answer = self._worker.ask(call)
         try:
-            return await asyncio.wait_for(asyncio.shield(answer), budget_s)
+            async with asyncio.timeout(budget_s):
+                return await asyncio.shield(answer)
         except (TimeoutError, asyncio.CancelledError) as late:
             if answer.done() and not answer.cancelled() and isinstance(late, TimeoutError):
                 return answer.result()

@@ -49,7 +49,8 @@ class Outside:
             since = loop.time()
             answer = worker.ask(call)
             try:
-                return await asyncio.wait_for(asyncio.shield(answer), max(left, 0.001))
+                async with asyncio.timeout(max(left, 0.001)):
+                    return await asyncio.shield(answer)
             except apsw.Error as error:
                 raise unusable(named, error) or StoreUnavailable(named, f"SQLite says: {error}") from error
             except TimeoutError:
