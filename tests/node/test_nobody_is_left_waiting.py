@@ -14,7 +14,8 @@ import pytest
 
 from onefold import Decision, Module
 from onefold.node.lane import Lane
-from onefold.terms.errors import Broken
+from onefold.store.contract import Refused
+from onefold.terms.errors import Broken, StoreUnavailable
 from onefold.testing import Stage, staged
 from tests.guarantees.shop import Accepted, Deposit, PayOut, Provider, bank
 
@@ -50,6 +51,48 @@ async def test_a_fault_of_the_lane_itself_is_told_to_everybody_and_kept_by_nobod
     assert (await stage.host.read(bank, "a", caller=stage.caller())).balance == 10
     assert await deliver(stage, Deposit("e0", "a", 1), Deposit("e", "b", 1)) == [Accepted(11), Accepted(1)]
     assert len(await stage.host.history(bank, "a", caller=stage.caller())) == 2
+
+
+class Joined:
+    """A space as far as a lane joins its commits: who waits to be asked."""
+
+    def __init__(self, space: Any) -> None:
+        self._space = space
+        self.waiting: list[Lane] = []
+
+    def join(self, lane: Lane) -> None:
+        self.waiting.append(lane)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._space, name)
+
+
+async def test_who_comes_while_a_question_fails_is_asked_for_once(stage: Stage) -> None:
+    """Asked for twice, the second question took the turns of the first along, and nobody was ever told."""
+    await deliver(stage, Deposit("d1", "a", 10))
+    lane = stage.host._core.node._kinds["bank"].home.lane
+    assert lane is not None
+    space = lane.space
+    joined = Joined(space)
+    lane.space = joined  # type: ignore[assignment]
+    try:
+        first = asyncio.create_task(deliver(stage, Deposit("e1", "a", 1)))
+        while not joined.waiting:  # noqa: ASYNC110 - the fold takes some turns of the loop to come here
+            await asyncio.sleep(0)
+        joined.waiting.pop().ask()
+        second = asyncio.create_task(deliver(stage, Deposit("e2", "a", 1)))
+        while not joined.waiting:  # noqa: ASYNC110 - as above
+            await asyncio.sleep(0)
+        lane.landed(Refused(StoreUnavailable("main", "by chance")))
+        assert [type(one) for one in [*await first, *await second]] == [StoreUnavailable] * 2
+        third = asyncio.create_task(deliver(stage, Deposit("e3", "a", 1)))
+        for _ in range(20):
+            await asyncio.sleep(0)
+        assert joined.waiting == [lane]
+    finally:
+        lane.space = space
+    space.join(lane)
+    assert await third == [Accepted(11)]
 
 
 async def test_a_listener_that_raises_keeps_nobody_from_being_answered_and_nothing_from_being_sent(

@@ -34,7 +34,7 @@ from onefold.node.batch import Batch, Beside, Retake, committing, unheeded
 from onefold.node.owning import Owning
 from onefold.node.resident import Resident, Turn
 from onefold.store.contract import Answer, Body, Done, Outcome, Query, Refused, Row, Space, Unknown
-from onefold.terms.errors import Broken, Busy, Contended, DecideFailed, Failed, OnefoldError, OutcomeUnknown
+from onefold.terms.errors import Broken, Busy, Contended, DecideFailed, Failed, NotOpen, OnefoldError, OutcomeUnknown
 from onefold.terms.faults import says
 from onefold.terms.ids import principal_text
 from onefold.terms.instant import Instant, moment
@@ -90,7 +90,10 @@ class Lane(Arming):
         self._windows = windows or {}
         self._guard = guard
         self._queue: deque[Turn] = deque()
-        self._joined = False
+        self._joined = (
+            False  # whether it waits to be asked: never twice, since the second asking would take the first's turns
+        )
+        self._lands = False  # whether it was asked, and is still to be told
         self._asked: list[Turn] = []
         self._asking, self._blind = 0, False  # so many batches more are asked for, though that is a trip of its own
         self._flying: deque[Batch] = deque()
@@ -124,6 +127,7 @@ class Lane(Arming):
 
     def ask(self) -> tuple[Query, ...]:
         self._joined = self._blind = False
+        self._lands = True
         queue = self._queue
         self._asked = [queue.popleft() for _ in range(min(len(queue), AT_ONCE))]
         if queue:
@@ -298,8 +302,11 @@ class Lane(Arming):
     def landed(self, outcome: Outcome[Any]) -> None:
         if self._settled is not None and not self._settled.done():
             self._settled.set_result(None)
+        lands, self._lands = self._lands, False
         if not self._flying:
             if isinstance(outcome, Refused):
+                # Whoever came since it was asked has joined again, and goes on waiting for the next commit.
+                self._joined = self._joined and lands and not isinstance(outcome.error, NotOpen)
                 self._refuse_all(outcome.error)
             return
         batch = self._flying.popleft()
@@ -322,7 +329,6 @@ class Lane(Arming):
         turns = [*self._asked, *self._queue]
         self._asked = []
         self._queue.clear()
-        self._joined = False
         for turn in turns:
             turn.resident.pending -= 1
             turn.landed(None, fault)
