@@ -18,6 +18,7 @@ from onefold.terms.ids import nearest
 _BUILTINS = frozenset(name for name in dir(builtins) if not name.startswith("_"))
 
 TOO_DEEP = "it is nested too deeply"
+AROUND = 8
 
 
 def read(source: str, scope: Scope, limits: Limits) -> Program | Stopped:
@@ -34,7 +35,8 @@ def read(source: str, scope: Scope, limits: Limits) -> Program | Stopped:
         return _unread(1, TOO_DEEP)
     if not tree.body:
         return _unread(1, "it is empty")
-    deep = _beyond(tree, limits.nesting)
+    # A level takes a character, but for the few around and below a name: most programs are too short to be deep.
+    deep = _beyond(tree, limits.nesting) if len(source) > limits.nesting - AROUND else None
     if deep is not None:
         return _unread(deep, TOO_DEEP)
     # Only an escape or the character itself writes half of a pair; most programs have neither.
