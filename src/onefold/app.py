@@ -258,10 +258,16 @@ class App:
         return await self.host.alarm(module, key, caller=self.caller)
 
     async def actors(
-        self, part: Module[Any, Any, Any, Any, Any], *, prefix: str = "", limit: int = 100, after: str | None = None
+        self,
+        part: Module[Any, Any, Any, Any, Any] | Actuator[Any, Any] | type[Cell],
+        *,
+        prefix: str = "",
+        limit: int = 100,
+        after: str | None = None,
     ) -> list[dict[str, Any]]:
         """The first `limit` keys behind `after`, each with its alarm if one is set, in order. Raises: UnknownName."""
-        page = await self.host.actors(part.name, prefix=prefix, limit=limit, after=after, caller=self.caller)
+        name = part.__name__ if isinstance(part, type) else part.name
+        page = await self.host.actors(name, prefix=prefix, limit=limit, after=after, caller=self.caller)
         return page.items
 
     async def fork(

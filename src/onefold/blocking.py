@@ -181,7 +181,12 @@ class App:
         return self.wait_for(self.awaited.alarm(module, key))
 
     def actors(
-        self, part: Module[Any, Any, Any, Any, Any], *, prefix: str = "", limit: int = 100, after: str | None = None
+        self,
+        part: Module[Any, Any, Any, Any, Any] | Actuator[Any, Any] | type[Cell],
+        *,
+        prefix: str = "",
+        limit: int = 100,
+        after: str | None = None,
     ) -> list[dict[str, Any]]:
         """Keys with their alarm, in order."""
         return self.wait_for(self.awaited.actors(part, prefix=prefix, limit=limit, after=after))

@@ -388,3 +388,10 @@ def test_the_public_names() -> None:
     import onefold.cell
 
     assert set(onefold.cell.__all__) >= {"Cell", "Turn", "UNSET", "cost", "Spawned", "Resident", "Evicted", "Absent"}
+
+
+async def test_the_cells_of_a_shape_are_listed(app: onefold.App) -> None:
+    for name in ("b", "a"):
+        await app.cell(Room, name).spawn()
+    assert await app.actors(Room) == [{"key": "a"}, {"key": "b"}]
+    assert await app.actors(Room, after="a", limit=1) == [{"key": "b"}]
